@@ -1,0 +1,139 @@
+"""What is measured: the kind of work, its size, and who else does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+Params: TypeAlias = Mapping[str, int | float]
+NONE: Params = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One piece of work: a function of every file in ``benchmarks/peers`` that can do it.
+
+    ``warm`` replaces parameters for the warm-up. ``peers`` maps each peer to the parameters that
+    differ for it: a peer too slow for the full size does less, and its time is extrapolated along
+    ``size``. ``once``: never repeated in one process, because answers may be cached.
+    """
+
+    name: str
+    kind: str
+    params: Params
+    peers: Mapping[str, Params]
+    warm: Params = field(default_factory=dict)
+    size: str | None = None
+    once: bool = False
+
+    def params_for(self, peer: str) -> dict[str, int | float]:
+        """The parameters as this peer gets them."""
+        return {**self.params, **self.peers.get(peer, NONE)}
+
+    def factor(self, peer: str) -> float:
+        """By how much the peer's time is to be multiplied."""
+        if self.size is None:
+            return 1.0
+        return self.params[self.size] / self.params_for(peer)[self.size]
+
+
+MILLION = 1_000_000
+LOOP: Params = {"n": 100_000}  # scalar loops are extrapolated from this many calls
+WARM: Params = {"n": 1_000}
+
+
+def _laplace(scale: int, label: str) -> Case:
+    peers = {"opendp": NONE, "numpy": NONE, "diffprivlib": LOOP, "pydp": LOOP}
+    return Case(
+        name=f"discrete Laplace, 1e6 draws, scale {label}",
+        kind="laplace_int",
+        params={"n": MILLION, "scale": scale},
+        warm=WARM,
+        size="n",
+        peers=peers,
+    )
+
+
+def _gaussian(sigma: int) -> Case:
+    return Case(
+        name=f"discrete Gaussian, 1e6 draws, sigma {sigma}",
+        kind="gaussian_int",
+        params={"n": MILLION, "sigma": sigma},
+        warm=WARM,
+        size="n",
+        peers={"opendp": NONE, "numpy": NONE},
+    )
+
+
+def _filter(queries: int) -> Case:
+    return Case(
+        name=f"adaptive filter, {queries} queries",
+        kind="adaptive_filter",
+        params={"queries": queries},
+        warm={"queries": 10},
+        peers={"opendp": NONE},
+    )
+
+
+NOISE = (
+    _laplace(1, "1"),
+    _laplace(1_000, "1000"),
+    _laplace(MILLION, "1e6"),
+    _gaussian(10),
+    _gaussian(1_000),
+    Case(
+        name="float Laplace on a grid, 1e6 values, scale 10",
+        kind="laplace_float",
+        params={"n": MILLION, "scale": 10},
+        warm=WARM,
+        size="n",
+        peers={"opendp": NONE},
+    ),
+    Case(
+        name="discrete Laplace, 1e7 draws, scale 1000 (memory)",
+        kind="laplace_int",
+        params={"n": 10 * MILLION, "scale": 1_000},
+        warm=WARM,
+        size="n",
+        peers={"numpy": NONE},
+    ),
+    Case(
+        name="scalar release, 1e4 calls",
+        kind="release_scalar",
+        params={"calls": 10_000},
+        warm={"calls": 100},
+        peers={"opendp": NONE},
+    ),
+)
+
+ACCOUNTING = (
+    Case(
+        name="epsilon of 1000 mixed events, delta 1e-6",
+        kind="mixed_events",
+        params={"count": 1_000, "delta": 1e-6},
+        warm={"count": 3},
+        once=True,
+        peers={"dp_accounting": NONE},
+    ),
+    Case(
+        name="DP-SGD, rate 0.01, sigma 1, 1e4 steps, delta 1e-5",
+        kind="sgd",
+        params={"rate": 0.01, "sigma": 1.0, "steps": 10_000, "delta": 1e-5},
+        warm={"rate": 0.02, "sigma": 1.5, "steps": 10},
+        once=True,
+        peers={"dp_accounting": NONE, "prv_accountant": NONE},
+    ),
+    Case(
+        name="epsilon of 200 different Gaussians, delta 1e-6",
+        kind="gaussians",
+        params={"count": 200, "delta": 1e-6},
+        warm={"count": 3},
+        once=True,
+        peers={"dp_accounting": NONE},
+    ),
+    _filter(1_000),
+    _filter(2_000),
+)
+
+SUITES: Mapping[str, tuple[Case, ...]] = {"noise": NOISE, "accounting": ACCOUNTING}

@@ -1,0 +1,119 @@
+"""Run a case by turns: ours, each peer, ours again, so that a busy machine is unfair to nobody."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from benchmarks.cases import Case
+from benchmarks.environments import HERE, ROOT, Peer
+
+Say: TypeAlias = Callable[[str], None]
+ENOUGH_S = 15.0  # a side that has run this long in total is not repeated
+LIMIT_S = 900.0  # a single run that takes longer is given up
+
+
+@dataclass(slots=True, kw_only=True)
+class Side:
+    """What one library took: the best of its runs."""
+
+    peer: Peer
+    runs: int = 0
+    spent: float = 0.0
+    best: dict[str, float | None] = field(default_factory=dict)
+    note: str = ""
+
+    def run(self, case: Case) -> None:
+        """One more run in a fresh process; a failure becomes a note."""
+        job = {
+            "kind": case.kind,
+            "params": case.params_for(self.peer.name),
+            "warm": dict(case.warm),
+            "once": case.once,
+        }
+        command = [str(self.peer.python), "-P", str(HERE / "worker.py"), str(self.peer.script)]
+        try:
+            done = subprocess.run(
+                [*command, json.dumps(job)],
+                capture_output=True,
+                check=True,
+                cwd=ROOT,
+                text=True,
+                timeout=LIMIT_S,
+            )
+            result = json.loads(done.stdout.splitlines()[-1])
+        except (subprocess.SubprocessError, OSError, ValueError, IndexError) as error:
+            self.note = reason(error)
+            return
+        self.runs += 1
+        self.spent += result["seconds"]
+        for key, value in result.items():
+            known = self.best.get(key)
+            self.best[key] = value if known is None else min(known, value)
+
+    def wants_more(self, repeat: int) -> bool:
+        """Whether another run is worth its time."""
+        return not self.note and self.runs < repeat and self.spent < ENOUGH_S
+
+
+def reason(error: Exception) -> str:
+    """The last line that a failed process printed, or the error itself."""
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"gave up after {LIMIT_S:.0f} s"
+    lines = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
+    return str(lines[-1]) if lines else type(error).__name__
+
+
+def measure(
+    case: Case, known: dict[str, Peer], *, repeat: int, say: Say
+) -> Iterator[dict[str, object]]:
+    """One row for each peer of the case."""
+    ours = Side(peer=known["ours"])
+    sides = [Side(peer=known[name]) for name in case.peers]
+    for side in sides:
+        try:
+            side.peer.install(say)
+        except (subprocess.SubprocessError, OSError) as error:
+            side.note = f"not installed: {reason(error)}"
+    while any(side.wants_more(repeat) for side in [ours, *sides]):
+        for side in [ours, *sides]:
+            if side.wants_more(repeat):
+                say(f"{case.name}: {side.peer.label}, run {side.runs + 1}")
+                side.run(case)
+    for side in sides:
+        yield row(case, ours, side)
+
+
+def row(case: Case, ours: Side, theirs: Side) -> dict[str, object]:
+    """The public form of a comparison: seconds, megabytes, ratio, and the answers if any."""
+    factor = case.factor(theirs.peer.name)
+    ours_s, peer_s = ours.best.get("seconds"), theirs.best.get("seconds")
+    if peer_s is not None:
+        peer_s *= factor
+    found: dict[str, object] = {
+        "name": case.name,
+        "ours_s": _round(ours_s),
+        "peer": theirs.peer.label,
+        "peer_s": _round(peer_s),
+        "ratio": _round(peer_s / ours_s) if ours_s and peer_s is not None else None,
+        "ours_cpu_s": _round(ours.best.get("cpu")),
+        "ours_mb": ours.best.get("mb"),
+    }
+    if factor == 1:  # memory and CPU of a smaller job say nothing about the full one
+        found |= {"peer_cpu_s": _round(theirs.best.get("cpu")), "peer_mb": theirs.best.get("mb")}
+    answers = ours.best.get("answer"), theirs.best.get("answer")
+    if answers != (None, None):
+        found |= {"error": answers[0], "peer_error": answers[1]}
+    notes = [f"ours failed: {ours.note}" if ours.note else "", theirs.note]
+    if factor != 1:
+        notes.append(f"extrapolated from 1/{factor:.0f} of the work")
+    if note := "; ".join(text for text in notes if text):
+        found["note"] = note
+    return found
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")

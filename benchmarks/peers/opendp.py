@@ -1,0 +1,64 @@
+"""OpenDP: exact noise on a lattice, one rounding at the end; a filter of adaptive composition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import opendp.prelude as dp
+
+dp.enable_features("contrib", "honest-but-curious")
+
+
+def laplace_int(*, n: int, scale: float) -> Callable[[], None]:
+    """Discrete Laplace noise on a vector of integers."""
+    domain = dp.vector_domain(dp.atom_domain(T=int))
+    noise = dp.m.make_laplace(domain, dp.l1_distance(T=int), scale=float(scale))
+    data = np.zeros(n, dtype=np.int32)
+    return lambda: _drop(noise(data))
+
+
+def gaussian_int(*, n: int, sigma: float) -> Callable[[], None]:
+    """Discrete Gaussian noise on a vector of integers."""
+    domain = dp.vector_domain(dp.atom_domain(T=int))
+    noise = dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=float(sigma))
+    data = np.zeros(n, dtype=np.int32)
+    return lambda: _drop(noise(data))
+
+
+def laplace_float(*, n: int, scale: float) -> Callable[[], None]:
+    """Laplace noise on a vector of floats, on OpenDP's own lattice."""
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
+    noise = dp.m.make_laplace(domain, dp.l1_distance(T=float), scale=float(scale))
+    data = np.zeros(n)
+    return lambda: _drop(noise(data))
+
+
+def release_scalar(*, calls: int) -> Callable[[], None]:
+    """One integer at a time."""
+    noise = dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), scale=1.0)
+
+    def work() -> None:
+        for _ in range(calls):
+            noise(0)
+
+    return work
+
+
+def adaptive_filter(*, queries: int) -> Callable[[], None]:
+    """Gaussian queries through a zCDP filter, each charged before it is answered."""
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
+    space = domain, dp.l2_distance(T=float)
+    composition = dp.c.make_fully_adaptive_composition(*space, dp.zero_concentrated_divergence())
+    query = dp.m.make_gaussian(*space, scale=1000.0)
+
+    def work() -> None:
+        queryable = dp.c.make_privacy_filter(composition, 1.0, 1e9)([0.0] * 4)
+        for _ in range(queries):
+            queryable(query)
+
+    return work
+
+
+def _drop(_: object) -> None:
+    """The answer is the time."""
