@@ -123,7 +123,7 @@ def test_half_line_equals_the_full_sum() -> None:
     noise = lattice.discrete_gaussian(30.0)
     for shift, eps in [(1, 0.01), (20, 0.5), (30, 1.0)]:
         low, high = exact.delta_one_way(exact.pair(noise, noise.shift(shift)), eps)
-        found = exact.additive_delta(noise, shift=shift, epsilon=eps, lower=-300, upper=300)
+        found = exact.additive_delta(noise.cdf, shift=shift, epsilon=eps, lower=-300, upper=300)
         assert low - 1e-12 <= found <= high + 1e-12
         assert found > 0
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import integrate
@@ -20,7 +20,7 @@ from scipy import integrate
 from discreet.core.errors import InvalidArgument
 from discreet.leakage.lattice import Floats, Lattice
 
-FiniteLaw: TypeAlias = Mapping[Hashable, float] | Mapping[Hashable, Fraction]
+FiniteLaw: TypeAlias = Mapping[Any, float] | Mapping[Any, Fraction]
 ROUNDING = 1e-13
 """Relative error allowed to each listed mass and each sum of masses."""
 
@@ -152,14 +152,9 @@ def witness(laws: Pair, epsilon: float) -> tuple[Hashable, ...]:
     return tuple(laws.outcomes[int(i)] for i in chosen)
 
 
-class Noise(Protocol):
-    """What the half-line test needs: the probability of at most k, and of more than k."""
-
-    def cdf(self, k: int) -> float: ...
-    def sf(self, k: int) -> float: ...
-
-
-def additive_delta(noise: Noise, *, shift: int, epsilon: float, lower: int, upper: int) -> float:
+def additive_delta(
+    cdf: Callable[[int], object], *, shift: int, epsilon: float, lower: int, upper: int
+) -> float:
     """A lower bound on delta for integer noise on two values ``shift`` apart, any grid size.
 
     Theorem: no half-line between lower and upper tells more; for log-concave noise whose optimal
@@ -172,7 +167,7 @@ def additive_delta(noise: Noise, *, shift: int, epsilon: float, lower: int, uppe
     factor = math.exp(epsilon)
 
     def gain(k: int) -> float:
-        return noise.cdf(k) - factor * noise.cdf(k - shift)
+        return float(np.asarray(cdf(k))) - factor * float(np.asarray(cdf(k - shift)))
 
     low, high = lower, upper
     while high - low > 3:

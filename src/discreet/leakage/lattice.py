@@ -57,19 +57,19 @@ class Lattice:
         """The listed integers."""
         return np.arange(self.start, self.stop, dtype=np.int64)
 
-    def pmf(self, k: Ints) -> Floats:
+    def pmf(self, k: Ints | int) -> Floats:
         """Mass at each integer (zero where nothing is listed)."""
         index = np.asarray(k, dtype=np.int64) - self.start
         inside = (index >= 0) & (index < self.mass.size)
         return np.where(inside, self.mass[np.clip(index, 0, self.mass.size - 1)], 0.0)
 
-    def cdf(self, k: Ints) -> Floats:
+    def cdf(self, k: Ints | int) -> Floats:
         """Listed mass at or below each integer."""
         sums = np.concatenate(([0.0], np.cumsum(self.mass)))
         index = np.asarray(k, dtype=np.int64) - self.start + 1
         return np.asarray(sums[np.clip(index, 0, self.mass.size)], dtype=np.float64)
 
-    def sf(self, k: Ints) -> Floats:
+    def sf(self, k: Ints | int) -> Floats:
         """Listed mass above each integer, summed from the far end (no cancellation)."""
         sums = np.concatenate((np.cumsum(self.mass[::-1])[::-1], [0.0]))
         index = np.asarray(k, dtype=np.int64) - self.start + 1

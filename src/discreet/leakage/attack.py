@@ -1,0 +1,316 @@
+"""The statistical audit of a black box: a lower bound on epsilon from samples alone.
+
+Events that tell two inputs apart are learnt on one set of outputs and tested on fresh ones. What
+the test proves, it proves with the stated probability; that it proves nothing shows nothing: a
+mechanism that passes may still be broken.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv, ndtri
+
+from discreet.core.check import count, probability
+from discreet.core.errors import InvalidArgument
+from discreet.leakage.features import Columns, Floats, Key
+
+Run: TypeAlias = Callable[[Any, int], object]
+"""``run(input, n)`` returns n independent outputs, drawn afresh at every call."""
+Cell: TypeAlias = NDArray[np.intp]
+EVENTS = 8
+LEARN = 100_000
+"""Outputs per input on which the scores are fitted; as many again choose the thresholds."""
+
+
+class Guaranteed(Protocol):
+    """A guarantee that is a whole curve (`discreet.accounting`)."""
+
+    def epsilon(self, delta: float) -> float: ...
+    def delta(self, epsilon: float) -> float: ...
+
+
+Claimed: TypeAlias = "tuple[float, float] | Guaranteed"
+
+
+class Point(NamedTuple):
+    """One point of the claimed curve."""
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What an attack found.
+
+    ``epsilon`` is a lower bound on the true epsilon at ``at.delta``, wrong with probability at
+    most ``failure``; ``at`` is the point of the claim that is contradicted most, ``event`` the
+    event that does it, seen on left and on right with at least and at most these probabilities.
+    """
+
+    epsilon: float
+    at: Point
+    event: str
+    at_least: float
+    at_most: float
+    samples: int
+    failure: float
+
+    @property
+    def broken(self) -> bool:
+        """Whether the claim is refuted."""
+        return self.epsilon > self.at.epsilon
+
+    def __str__(self) -> str:
+        seen = f"{self.event}: at least {self.at_least:.3g} on one, at most {self.at_most:.3g}"
+        claim = f"epsilon {self.at.epsilon:.4g} at delta {self.at.delta:.3g}"
+        if not self.broken:
+            return f"{claim} not refuted by {self.samples} outputs (which proves nothing)"
+        return f"{claim} refuted: epsilon >= {self.epsilon:.4g} ({seen} on the other)"
+
+
+def attack(
+    run: Run,
+    left: object,
+    right: object,
+    *,
+    claimed: Claimed,
+    samples: int = 1_000_000,
+    failure: float = 1e-9,
+) -> Finding:
+    """Try to refute a claimed guarantee with outputs on two neighbouring inputs.
+
+    Theorem: if the claim holds, the probability that the finding is ``broken`` is at most failure.
+    Proof: the events are fixed before the outputs they are tested on are drawn. For each of them
+        the two Clopper-Pearson bounds fail with probability failure / (2 * number of events)
+        each; when none fails, P(A) <= e^epsilon Q(A) + delta forbids the finding, at every point
+        of the claimed curve at once.
+    Source: Clopper and Pearson 1934; Gilbert and McMillan 2018; Bichsel et al. 2021 (DP-Sniper).
+    Needs: run returns independent outputs, with fresh randomness at every call.
+    """
+    samples = count("samples", samples, minimum=100)
+    alpha = float(probability("failure", failure, zero=False, one=False))
+    points = claim_points(claimed)
+    learn = min(LEARN, samples)
+    train = [Columns(run(value, 2 * learn)) for value in (left, right)]
+    events = _learn(train[0], train[1], points=points, samples=samples, alpha=alpha)
+    test = [Columns(run(value, samples)) for value in (left, right)]
+    findings = [
+        _test(event, test, points=points, level=alpha / (2 * len(events)), failure=alpha)
+        for event in events
+    ]
+    return max(findings, key=lambda f: f.epsilon - f.at.epsilon)
+
+
+def claim_points(claimed: Claimed) -> tuple[Point, ...]:
+    """The points of a claim that are tested; of a curve, several between 0 and its epsilon."""
+    if isinstance(claimed, tuple):
+        epsilon, delta = claimed
+        if not (epsilon >= 0 and 0 <= delta < 1):
+            raise InvalidArgument(
+                f"claimed must be (epsilon >= 0, delta in [0, 1)), got {claimed}."
+            )
+        return (Point(float(epsilon), float(delta)),)
+    top = claimed.epsilon(0.0)
+    head = Point(top, 0.0) if math.isfinite(top) else Point(claimed.epsilon(1e-6), 1e-6)
+    lower = [head.epsilon * share for share in (0.0, 0.25, 0.5, 0.75)]
+    return (head, *(Point(e, claimed.delta(e)) for e in lower))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Cells:
+    """Columns cut into cells, and for each cell the log-likelihood ratio seen in learning."""
+
+    keys: tuple[Key, ...]
+    edges: tuple[Floats, ...]
+    ratio: Floats
+
+    def __call__(self, data: Columns) -> Floats:
+        return np.asarray(self.ratio[_cell(data, self.keys, self.edges)], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Score:
+    """A number per output; an event is that it exceeds a threshold.
+
+    The number is the sum of the cells' log-likelihood ratios, or a column as it is.
+    """
+
+    of: tuple[_Cells, ...] | Key
+    sign: float = 1.0
+
+    def __call__(self, data: Columns) -> Floats:
+        if isinstance(self.of, Key):
+            return self.sign * data[self.of]
+        total = np.zeros(len(data))
+        for cells in self.of:
+            total += cells(data)
+        return self.sign * total
+
+    def __str__(self) -> str:
+        if isinstance(self.of, Key):
+            name = str(self.of)
+        else:
+            keys = dict.fromkeys(str(key) for cells in self.of for key in cells.keys)
+            name = "likelihood ratio by " + ", ".join(keys)
+        return name if self.sign > 0 else f"minus {name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Event:
+    score: _Score
+    threshold: float
+    swapped: bool
+
+    def count(self, data: Columns) -> int:
+        return int(np.count_nonzero(self.score(data) > self.threshold))
+
+
+def _test(
+    event: _Event, test: list[Columns], *, points: tuple[Point, ...], level: float, failure: float
+) -> Finding:
+    one, other = reversed(test) if event.swapped else test
+    n = len(one)
+    p = lower_bound(event.count(one), n, level)
+    q = upper_bound(event.count(other), n, level)
+    found = [_log_ratio(p - point.delta, q) for point in points]
+    best = max(range(len(points)), key=lambda i: found[i] - points[i].epsilon)
+    relation = f"{event.score} > {event.threshold:.6g}"
+    return Finding(
+        epsilon=max(0.0, found[best]),
+        at=points[best],
+        event=relation + (" (right)" if event.swapped else " (left)"),
+        at_least=p,
+        at_most=q,
+        samples=n,
+        failure=failure,
+    )
+
+
+def lower_bound(hits: int, trials: int, level: float) -> float:
+    """Clopper-Pearson: the true probability is below this with probability at most level."""
+    return float(betaincinv(hits, trials - hits + 1, level)) if hits > 0 else 0.0
+
+
+def upper_bound(hits: int, trials: int, level: float) -> float:
+    """Clopper-Pearson: the true probability is above this with probability at most level."""
+    # By symmetry a lower bound on the complement: no 1 - level, which may round to 1.
+    return 1 - lower_bound(trials - hits, trials, level)
+
+
+def _learn(
+    left: Columns, right: Columns, *, points: tuple[Point, ...], samples: int, alpha: float
+) -> list[_Event]:
+    """The few events that look best on outputs that did not shape their scores."""
+    half = len(left) // 2
+    fit = (left.rows(0, half), right.rows(0, half))
+    choose = (left.rows(half, 2 * half), right.rows(half, 2 * half))
+    z = -float(ndtri(alpha / (2 * EVENTS)))
+
+    def rank(scores: list[_Score]) -> list[tuple[float, _Event]]:
+        return _rank(scores, choose, points=points, samples=samples, z=z)
+
+    single = _single(*fit)
+    ranked = rank(_scores(single))
+    # The columns that tell most, seen two at a time.
+    best = list(dict.fromkeys(e.score.of for _, e in ranked if isinstance(e.score.of, Key)))[:3]
+    joint = [_cells(*fit, keys=pair, most=24) for pair in itertools.combinations(best, 2)]
+    ranked += rank([_Score(of=(cells,), sign=sign) for cells in joint for sign in (1.0, -1.0)])
+    ranked.sort(key=lambda pair: -pair[0])
+    return [event for _, event in ranked[:EVENTS]]
+
+
+def _single(left: Columns, right: Columns) -> list[_Cells]:
+    """Every column that is not one constant on both inputs, cut into cells."""
+    keys = dict.fromkeys((*left.keys, *right.keys))
+    ranges = {
+        key: (min(left[key].min(), right[key].min()), max(left[key].max(), right[key].max()))
+        for key in keys
+    }
+    return [_cells(left, right, keys=(key,), most=128) for key, (a, b) in ranges.items() if a < b]
+
+
+def _scores(single: list[_Cells]) -> list[_Score]:
+    values = tuple(cells for cells in single if cells.keys[0].kind == "value")
+    of: list[tuple[_Cells, ...] | Key] = [(cells,) for cells in single]
+    of += [cells.keys[0] for cells in single]
+    of += [values] if len(values) > 1 else []
+    # Outputs that never vary are told apart by nothing: one event that always fails.
+    return [_Score(of=what, sign=sign) for what in of or [Key("length")] for sign in (1.0, -1.0)]
+
+
+def _cells(left: Columns, right: Columns, *, keys: tuple[Key, ...], most: int) -> _Cells:
+    edges = tuple(_edges(left[key], right[key], most=most) for key in keys)
+    number = math.prod(len(e) + 1 for e in edges)
+    # Half a count in every cell: an empty one stays finite.
+    a, b = (np.bincount(_cell(data, keys, edges), minlength=number) + 0.5 for data in (left, right))
+    return _Cells(keys=keys, edges=edges, ratio=np.log(a / b))
+
+
+def _cell(data: Columns, keys: tuple[Key, ...], edges: tuple[Floats, ...]) -> Cell:
+    cell = np.zeros(len(data), dtype=np.intp)
+    for key, borders in zip(keys, edges, strict=True):
+        cell = cell * (len(borders) + 1) + np.searchsorted(borders, data[key], side="right")
+    return cell
+
+
+def _rank(
+    scores: list[_Score],
+    choose: tuple[Columns, Columns],
+    *,
+    points: tuple[Point, ...],
+    samples: int,
+    z: float,
+) -> list[tuple[float, _Event]]:
+    ranked = []
+    for score in scores:
+        a, b = (score(data) for data in choose)
+        for swapped in (False, True):
+            gain, threshold = _threshold(
+                *((b, a) if swapped else (a, b)), points=points, samples=samples, z=z
+            )
+            ranked.append((gain, _Event(score=score, threshold=threshold, swapped=swapped)))
+    ranked.sort(key=lambda pair: -pair[0])
+    return ranked
+
+
+def _threshold(
+    one: Floats, other: Floats, *, points: tuple[Point, ...], samples: int, z: float
+) -> tuple[float, float]:
+    """Where the test is expected to contradict the claim most, and by how much."""
+    cuts = np.unique(np.concatenate((one, other)))
+    cuts = cuts[:: max(1, len(cuts) // 4096)]
+    p = 1 - np.searchsorted(np.sort(one), cuts, side="right") / len(one)
+    q = 1 - np.searchsorted(np.sort(other), cuts, side="right") / len(other)
+    low = p - z * np.sqrt(p * (1 - p) / samples)
+    high = q + z * np.sqrt(q * (1 - q) / samples) + z * z / (2 * samples)
+    gains = []
+    for epsilon, delta in points:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gain = np.log(np.maximum(low - delta, 0.0)) - np.log(high) - epsilon
+        gains.append(np.where(np.isnan(gain), -np.inf, gain))
+    best = np.max(gains, axis=0)
+    index = int(np.argmax(best))
+    return float(best[index]), float(cuts[index])
+
+
+def _edges(left: Floats, right: Floats, *, most: int) -> Floats:
+    """Cell borders: every value its own cell if there are few, else quantiles of both together."""
+    values = np.unique(np.concatenate((left, right)))
+    if len(values) <= 2 * most:
+        return (values[1:] + values[:-1]) / 2
+    levels = np.linspace(0, 1, most + 1)[1:-1]
+    return np.unique(np.quantile(np.concatenate((left, right)), levels))
+
+
+def _log_ratio(p: float, q: float) -> float:
+    if p <= 0:
+        return -math.inf
+    return math.inf if q <= 0 else math.log(p / q)
