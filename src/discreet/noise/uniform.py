@@ -1,0 +1,183 @@
+"""Exact elementary draws: uniform integers, coins, weighted choice, permutations, subsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.core.check import count, positive, probability
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.exact import Enclosure, Number, Real, ceil_div, exp_minus
+from discreet.noise.bits import Bits, Words
+from discreet.noise.law import Floats, Ints, sized
+from discreet.noise.lazy import LazyUniform
+
+# Error of a double-precision exponential of a product, with a wide margin: exp is good to 4 units
+# in the last place, and x * 2**-52 * exp(-x) never exceeds 2**-53.
+_EXP_ERROR = 2.0**-46
+
+
+def below(bound: int, size: int, bits: Bits) -> Ints:
+    """Uniform integers in 0 .. bound - 1, without modulo bias (words past a multiple go back)."""
+    bound = count("bound", bound)
+    size = sized(size)
+    space = 1 << bits.width
+    if bound > min(space, 1 << 63):
+        raise InvalidArgument(f"bound must be at most 2**{min(bits.width, 63)}, got {bound}.")
+    last = np.uint64(space - space % bound - 1)
+    words = bits.words(size)
+    rejected = np.flatnonzero(words > last)
+    if rejected.size:
+        words = words.copy()
+    while rejected.size:
+        words[rejected] = bits.words(rejected.size)
+        rejected = rejected[words[rejected] > last]
+    if bound & (bound - 1) == 0:
+        return (words & np.uint64(bound - 1)).view(np.int64)
+    return (words % np.uint64(bound)).view(np.int64)
+
+
+def bernoulli(p: Number, size: int, bits: Bits) -> NDArray[np.bool_]:
+    """Coins that are True with probability exactly ``p``, a rational."""
+    p = probability("p", p)
+    words = bits.words(sized(size))
+    threshold = (p.numerator << bits.width) // p.denominator
+    if threshold >= 1 << bits.width:
+        return np.ones(size, dtype=np.bool_)
+    coins = words < np.uint64(threshold)
+    real = partial(_rational, p)
+    return _settle(coins, words == np.uint64(threshold), words, bits, lambda _: real)
+
+
+def bernoulli_exp(steps: Ints, rate: Fraction, bits: Bits) -> NDArray[np.bool_]:
+    """Coins that are True with probability exactly ``exp(-rate * steps[i])``, steps >= 0."""
+    words = bits.words(len(steps))
+    p = np.exp(-float(rate) * steps)
+    u = _unit(words, bits.width)
+    error = _EXP_ERROR + 2.0**-bits.width
+    return _settle(
+        u < p,
+        np.abs(u - p) <= error,
+        words,
+        bits,
+        lambda i: partial(exp_minus, rate * int(steps[i])),
+    )
+
+
+def exponential_choice(scores: Ints, rate: Number, bits: Bits) -> int:
+    """An index drawn with probability exactly proportional to ``exp(rate * scores[i])``.
+
+    One uniform is placed on the cumulated weights. Where double precision cannot tell on which
+    side of a border it falls, the border is computed in integers.
+    """
+    rate = positive("rate", rate)
+    gaps = _gaps(scores)
+    weights = np.exp(-float(rate) * gaps)
+    ends = np.cumsum(weights)
+    uniform = LazyUniform(bits)
+    uniform.extend()
+    total = float(ends[-1])
+    u = (uniform.value + 0.5) * 2.0**-bits.width * total
+    error = total * ((len(gaps) + 16) * 2.0**-51 + 2.0**-bits.width)
+    first, last = np.searchsorted(ends, (u - error, u + error), side="right")
+    if first == last:
+        return int(first)
+    last = min(int(last), len(gaps) - 1)
+    borders = _Borders(gaps, rate)
+    for index in range(int(first), last):
+        if uniform.below(partial(borders.end, index)):
+            return index
+    return last
+
+
+class _Borders:
+    """Cumulated weights of the exponential choice as exact enclosures."""
+
+    def __init__(self, gaps: Ints, rate: Fraction) -> None:
+        self._gaps = gaps
+        self._rate = rate
+
+    def end(self, index: int, precision: int) -> Enclosure:
+        """Enclose P(choice <= index)."""
+        work = precision + len(self._gaps).bit_length() + 8
+        low, high = self._sum(self._gaps[: index + 1], work)
+        rest_low, rest_high = self._sum(self._gaps[index + 1 :], work)
+        # low / (low + rest) increases in the first and decreases in the second argument.
+        return (
+            (low << precision) // (low + rest_high),
+            ceil_div(high << precision, high + rest_low),
+        )
+
+    def _sum(self, gaps: Ints, precision: int) -> Enclosure:
+        low = high = 0
+        for gap, times in zip(*np.unique(gaps, return_counts=True), strict=True):
+            one_low, one_high = exp_minus(self._rate * int(gap), precision)
+            low += one_low * int(times)
+            high += one_high * int(times)
+        return low, high
+
+
+def permutation(size: int, bits: Bits) -> Ints:
+    """A uniformly random order of 0 .. size - 1.
+
+    Proof: independent uniform keys, given that they are distinct, are in uniformly random order;
+    keys with a tie are all drawn again.
+    """
+    return np.argsort(_distinct(sized(size), bits), kind="stable").astype(np.int64)
+
+
+def subset(size: int, chosen: int, bits: Bits) -> Ints:
+    """A uniformly random set of ``chosen`` of the indices 0 .. size - 1, in increasing order."""
+    size = sized(size)
+    chosen = count("chosen", chosen, minimum=0)
+    if chosen > size:
+        raise InvalidArgument(f"chosen must be at most size={size}, got {chosen}.")
+    if chosen in (0, size):
+        return np.arange(chosen, dtype=np.int64)
+    order = np.argpartition(_distinct(size, bits), chosen - 1)[:chosen]
+    return np.sort(order).astype(np.int64)
+
+
+def _distinct(size: int, bits: Bits) -> Words:
+    if size > 1 << bits.width:
+        raise InvalidArgument(f"size must be at most 2**{bits.width}, got {size}.")
+    while True:
+        keys = bits.words(size)
+        if len(np.unique(keys)) == size:
+            return keys
+
+
+def _gaps(scores: Ints) -> Ints:
+    if len(scores) == 0:
+        raise OutOfDomain("scores must hold at least one candidate.")
+    gaps: Ints = scores.max() - scores
+    return gaps
+
+
+def _rational(value: Fraction, precision: int) -> Enclosure:
+    scaled = value.numerator << precision
+    return scaled // value.denominator, ceil_div(scaled, value.denominator)
+
+
+def _settle(
+    coins: NDArray[np.bool_],
+    doubtful: NDArray[np.bool_],
+    words: Words,
+    bits: Bits,
+    threshold: Callable[[int], Real],
+) -> NDArray[np.bool_]:
+    """Decide the doubtful coins exactly."""
+    if doubtful.any():
+        for i in np.flatnonzero(doubtful):
+            uniform = LazyUniform(bits, value=int(words[i]), bits=bits.width)
+            coins[i] = uniform.below(threshold(int(i)))
+    return coins
+
+
+def _unit(words: Words, width: int) -> Floats:
+    """Centres of the intervals that words stand for, in double precision."""
+    return (words.astype(np.float64) + 0.5) * 2.0**-width
