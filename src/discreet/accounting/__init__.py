@@ -1,0 +1,1 @@
+"""What an event is worth: guarantees, and the pure functions behind them."""

@@ -1,0 +1,177 @@
+"""The worth of a composition: every accountant that supports the event, the best answer wins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.accounting import conversion
+from discreet.accounting.leaves import leaves, reduced, sampling_rate, simple_pair
+from discreet.accounting.pairs import Pair
+from discreet.accounting.pairs import delta as pair_delta
+from discreet.core.events import (
+    Approx,
+    BoundedRange,
+    DiscreteLaplace,
+    Either,
+    Event,
+    Group,
+    LaplaceNoise,
+    Pure,
+    Sampled,
+    SampledWithoutReplacement,
+    Zcdp,
+)
+from discreet.core.exact import rational, round_up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A certified number, the theorem behind it, and what every accountant gave."""
+
+    value: float
+    by: str
+    others: tuple[tuple[str, float], ...]
+
+
+def epsilon(event: Event, *, delta: float) -> Answer:
+    """The smallest epsilon at ``delta`` over all accountants."""
+    return _best(
+        [
+            ("basic composition", lambda: _basic_epsilon(event, rational(delta))),
+            ("closed form", lambda: _closed_epsilon(event, delta)),
+        ]
+    )
+
+
+def delta(event: Event, *, epsilon: float) -> Answer:
+    """The smallest delta at ``epsilon`` over all accountants."""
+    return _best(
+        [
+            ("basic composition", lambda: _basic_delta(event, rational(epsilon))),
+            ("closed form", lambda: _closed_delta(event, epsilon)),
+        ],
+        limit=1.0,
+    )
+
+
+def rdp(event: Event, *, order: float) -> float:
+    return math.inf
+
+
+def bounds(event: Event, *, delta: float) -> tuple[float, float]:
+    return 0.0, epsilon(event, delta=delta).value
+
+
+def _best(accountants: list[tuple[str, Callable[[], float]]], *, limit: float = math.inf) -> Answer:
+    values = [(name, min(limit, call())) for name, call in accountants]
+    by, value = min(values, key=lambda item: item[1])
+    return Answer(value=value, by=by, others=tuple(values))
+
+
+# ── basic composition ────────────────────────────────────────────────────────
+
+
+def _basic_epsilon(event: Event, delta: Fraction) -> float:
+    total, failure = basic(event)
+    return round_up(total) if total is not None and failure <= delta else math.inf
+
+
+def _basic_delta(event: Event, epsilon: Fraction) -> float:
+    total, failure = basic(event)
+    return round_up(failure) if total is not None and total <= epsilon else math.inf
+
+
+def basic(event: Event) -> tuple[Fraction | None, Fraction]:
+    """The sums of epsilons and deltas; None where a part has no bounded loss (B25, K6)."""
+    total, failure = Fraction(0), Fraction(0)
+    for leaf, count in leaves(event):
+        bound = _bounded(leaf)
+        if bound is None:
+            return None, Fraction(1)
+        total += count * bound[0]
+        failure += count * bound[1]
+    return total, min(failure, Fraction(1))
+
+
+def _bounded(leaf: Event) -> tuple[Fraction, Fraction] | None:
+    """The largest finite loss of a leaf and the chance of an infinite one, rounded up."""
+    match leaf:
+        case Pure(epsilon) | BoundedRange(epsilon):
+            return epsilon, Fraction(0)
+        case Approx(epsilon, delta):
+            return epsilon, delta
+        case LaplaceNoise(scale):
+            return 1 / scale, Fraction(0)
+        case DiscreteLaplace(scale, shift):
+            return shift / scale, Fraction(0)
+        case Zcdp(rho, xi):
+            return (xi, Fraction(0)) if rho == 0 else None
+        case Group(size, Approx(epsilon, delta)):
+            grown = conversion.group(float(epsilon), delta=float(delta), size=size)[1]
+            return size * epsilon, Fraction(grown)
+        case Group(size, inner):
+            bound = _bounded(inner)
+            if bound is None or bound[1]:
+                return None
+            return size * bound[0], Fraction(0)
+        case Either(branches):
+            pairs = [basic(branch) for branch in branches]
+            tops = [top for top, _ in pairs if top is not None]
+            if len(tops) < len(pairs):
+                return None
+            return max(tops), max(failure for _, failure in pairs)
+        case Sampled() | SampledWithoutReplacement():
+            top, failure = basic(leaf.inner)
+            if top is None or top > 600:
+                return None
+            rate = sampling_rate(leaf)
+            amplified = math.log1p(float(rate) * math.expm1(float(top))) * conversion.UP
+            return min(Fraction(amplified), top), rate * failure
+        case _:
+            return None
+
+
+# ── closed forms: one leaf, used once, or Gaussians only ─────────────────────
+
+
+def _single(event: Event) -> Pair | None:
+    """The pair of an event that is a single leaf used once."""
+    found = list(leaves(event))
+    if len(found) == 1 and found[0][1] == 1:
+        return simple_pair(found[0][0])
+    return None
+
+
+def _closed_delta(event: Event, epsilon: float) -> float:
+    pair = _single(event)
+    if pair is not None:
+        return float(pair_delta(pair, np.asarray([epsilon]))[0])
+    rest = reduced(event, "upper")
+    if rest.parts or rest.rho or rest.xi:
+        return math.inf
+    mu = math.sqrt(rest.mu_squared) * conversion.UP
+    inside = conversion.gaussian_delta(epsilon - 2 * rest.slack, mu=mu)
+    return min(1.0, math.exp(rest.slack) * float(inside) * conversion.UP)
+
+
+def _closed_epsilon(event: Event, delta: float) -> float:
+    if not math.isfinite(_closed_delta(event, 0.0)):
+        return math.inf
+    return solve_epsilon(lambda e: _closed_delta(event, e), delta)
+
+
+def solve_epsilon(profile: Callable[[float], float], delta: float) -> float:
+    """The smallest epsilon >= 0 where a decreasing profile is at most ``delta``, rounded up."""
+    if profile(0.0) <= delta:
+        return 0.0
+    high = 1.0
+    while profile(high) > delta:
+        high *= 2
+        if high > 1e6:
+            return math.inf
+    return conversion.round_root(lambda e: profile(e) - delta, 0.0, high)

@@ -1,0 +1,232 @@
+"""Guarantees: an event with its relation, and what it is worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.accounting import composition
+from discreet.core import check, events
+from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
+from discreet.core.events import Event
+from discreet.core.relation import Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What an event is worth under a relation: always an upper bound, rounded outward.
+
+    ``g1 + g2`` composes adaptively, ``g * k`` is k-fold. Equality is by content.
+    """
+
+    event: Event
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.relation, Relation):
+            raise InvalidArgument(
+                f"relation must be a Relation, got {type(self.relation).__name__}."
+            )
+        _check_relation(self.event, self.relation, 1)
+
+    def epsilon(self, delta: float = 0.0) -> float:
+        """The smallest certified epsilon at ``delta`` (infinity when there is none)."""
+        return composition.epsilon(self.event, delta=_delta(delta)).value
+
+    def delta(self, epsilon: float) -> float:
+        """The smallest certified delta at ``epsilon``."""
+        return composition.delta(self.event, epsilon=_epsilon(epsilon)).value
+
+    def rdp(self, order: float) -> float:
+        """The Rényi divergence of the given order (> 1), the worse of both directions."""
+        number = float(check.finite("order", order))
+        if number <= 1:
+            raise InvalidArgument(f"order must exceed 1, got {order}.")
+        return composition.rdp(self.event, order=number)
+
+    def bounds(self, delta: float) -> tuple[float, float]:
+        """A bracket of the true epsilon at ``delta``: attained at least, certified at most."""
+        return composition.bounds(self.event, delta=_delta(delta))
+
+    def __add__(self, other: Guarantee) -> Guarantee:
+        if not isinstance(other, Guarantee):
+            return NotImplemented
+        if other.relation is not self.relation:
+            raise RelationMismatch(
+                f"Cannot compose {self.relation!r} with {other.relation!r}; "
+                "convert explicitly, e.g. with to_replace_one()."
+            )
+        return Guarantee(events.compose((self.event, other.event)), self.relation)
+
+    def __radd__(self, other: object) -> Guarantee:
+        # sum() starts from the integer 0.
+        if isinstance(other, int) and not isinstance(other, bool) and other == 0:
+            return self
+        return NotImplemented
+
+    def __mul__(self, count: int) -> Guarantee:
+        return Guarantee(events.repeat(self.event, count), self.relation)
+
+    __rmul__ = __mul__
+
+    def for_group(self, size: int) -> Guarantee:
+        """The guarantee for ``size`` steps of the relation (a family, a household) (B24)."""
+        steps = check.count("size", size)
+        return self if steps == 1 else Guarantee(events.Group(steps, self.event), self.relation)
+
+    def to_replace_one(self) -> Guarantee:
+        """Under replace-one: to replace is to remove and to add, two steps (B1)."""
+        if self.relation is not Relation.ADD_REMOVE:
+            raise RelationMismatch(
+                f"Only Relation.ADD_REMOVE converts to replace-one, this is {self.relation!r}; "
+                "there is no conversion back."
+            )
+        return Guarantee(events.Group(2, self.event), Relation.REPLACE_ONE)
+
+    def sampled(
+        self,
+        rate: float | Fraction | None = None,
+        *,
+        sample: int | None = None,
+        population: int | None = None,
+    ) -> Guarantee:
+        """The guarantee on a secret random sample.
+
+        ``rate``: Poisson, each unit independently (add/remove only). ``sample`` of a public
+        ``population``: without replacement (replace-one only).
+        """
+        if rate is not None and sample is None and population is None:
+            poisson = events.Sampled(check.probability("rate", rate), self.event)
+            return Guarantee(poisson, self.relation)
+        if rate is None and sample is not None and population is not None:
+            drawn = events.SampledWithoutReplacement(sample, population, self.event)
+            return Guarantee(drawn, self.relation)
+        raise InvalidArgument("sampled takes either rate, or both sample and population.")
+
+    def explain(self, *, delta: float) -> str:
+        """In plain words: which accountant gives epsilon at ``delta``, what others would give."""
+        answer = composition.epsilon(self.event, delta=_delta(delta))
+        lines = [f"epsilon = {answer.value:.6g} at delta = {float(delta):g}, by {answer.by}."]
+        lines.append(f"The relation is: {self.relation.value}.")
+        others = sorted(answer.others, key=lambda item: item[1])
+        lines += [f"  {name}: {value:.6g}" for name, value in others if name != answer.by]
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """The canonical text: relation and event."""
+        return f'{{"event":{events.to_json(self.event)},"relation":"{self.relation.name}"}}'
+
+    @classmethod
+    def from_json(cls, text: str) -> Guarantee:
+        """The guarantee of a canonical text."""
+        import json
+
+        try:
+            content = json.loads(text)
+            relation = Relation[content["relation"]]
+            event = events.from_json(json.dumps(content["event"]))
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, InvalidArgument):
+                raise
+            raise InvalidArgument("text must be the JSON of a guarantee.") from None
+        return cls(event, relation)
+
+    def __repr__(self) -> str:
+        suffix = "" if self.relation is Relation.ADD_REMOVE else f", {self.relation!r}"
+        return f"Guarantee({describe(self.event)}{suffix})"
+
+
+def pure(epsilon: float | Fraction, *, relation: Relation = Relation.ADD_REMOVE) -> Guarantee:
+    """Pure differential privacy."""
+    return Guarantee(events.Pure(check.non_negative("epsilon", epsilon)), relation)
+
+
+def approx(
+    epsilon: float | Fraction,
+    delta: float | Fraction,
+    *,
+    relation: Relation = Relation.ADD_REMOVE,
+) -> Guarantee:
+    """Approximate differential privacy."""
+    event = events.Approx(
+        check.non_negative("epsilon", epsilon), check.probability("delta", delta, one=False)
+    )
+    return Guarantee(event, relation)
+
+
+def zcdp(rho: float | Fraction, *, relation: Relation = Relation.ADD_REMOVE) -> Guarantee:
+    """Zero-concentrated differential privacy."""
+    return Guarantee(events.Zcdp(check.non_negative("rho", rho)), relation)
+
+
+def gdp(mu: float | Fraction, *, relation: Relation = Relation.ADD_REMOVE) -> Guarantee:
+    """Gaussian differential privacy."""
+    return Guarantee(events.Gdp(check.non_negative("mu", mu)), relation)
+
+
+def describe(event: Event) -> str:
+    """A short name of an event for people."""
+    match event:
+        case events.Composed(parts):
+            if not parts:
+                return "nothing"
+            if len(parts) > 3:
+                return f"{sum(count for _, count in parts)} events of {len(parts)} kinds"
+            return " + ".join(
+                describe(part) if count == 1 else f"{count} x {describe(part)}"
+                for part, count in parts
+            )
+        case events.Either(branches):
+            return " or ".join(describe(branch) for branch in branches)
+        case events.Sampled(rate, inner):
+            return f"sample({float(rate):g}, {describe(inner)})"
+        case events.SampledWithoutReplacement(sample, population, inner):
+            return f"sample({sample} of {population}, {describe(inner)})"
+        case events.Group(size, inner):
+            return f"group({size}, {describe(inner)})"
+        case _:
+            values = (f"{float(getattr(event, name)):g}" for name in event.__slots__)
+            return f"{type(event).__name__}({', '.join(values)})"
+
+
+def _check_relation(event: Event, relation: Relation, steps: int) -> None:
+    """Refuse a kind of sampling whose theorem does not hold under the relation."""
+    match event:
+        case events.Composed(parts):
+            for part, _ in parts:
+                _check_relation(part, relation, steps)
+        case events.Either(branches):
+            for branch in branches:
+                _check_relation(branch, relation, steps)
+        case events.Group(size, inner):
+            _check_relation(inner, relation, steps * size)
+        case events.Sampled(_, inner):
+            # Within a group of two, a replacement is one removal and one addition.
+            if relation is Relation.REPLACE_ONE and steps % 2 == 0:
+                relation = Relation.ADD_REMOVE
+            if relation is not Relation.ADD_REMOVE:
+                raise RelationMismatch(
+                    f"Poisson sampling amplifies under Relation.ADD_REMOVE only, got {relation!r}; "
+                    "sample first, then convert with to_replace_one()."
+                )
+            _check_relation(inner, relation, 1)
+        case events.SampledWithoutReplacement(_, _, inner):
+            if relation is not Relation.REPLACE_ONE:
+                raise RelationMismatch(
+                    "Sampling without replacement amplifies under Relation.REPLACE_ONE only, "
+                    f"got {relation!r}."
+                )
+            _check_relation(inner, relation, steps)
+        case _:
+            events.to_json(event)  # refuses what is not an event
+
+
+def _delta(value: float) -> float:
+    return float(check.probability("delta", value, one=False))
+
+
+def _epsilon(value: float) -> float:
+    return float(check.non_negative("epsilon", value))
+
+
+__all__ = ["Guarantee", "Unsupported", "approx", "describe", "gdp", "pure", "zcdp"]

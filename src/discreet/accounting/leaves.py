@@ -1,0 +1,293 @@
+"""From an event to its leaves: the few kinds of noise that are accounted directly.
+
+Groups are pushed inwards (a group of k moves an additive query k times as far), compositions are
+flattened, Gaussian parts become one Gaussian and concentrated parts one zCDP, so that what is left
+for numerical composition is as little as possible.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from discreet.accounting import conversion
+from discreet.accounting.pairs import (
+    Atoms,
+    BoundedRangePair,
+    GaussianPair,
+    LaplacePair,
+    LatticeLaplacePair,
+    Pair,
+)
+from discreet.core.errors import Unsupported
+from discreet.core.events import (
+    Approx,
+    BoundedRange,
+    Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Either,
+    Event,
+    GaussianNoise,
+    Gdp,
+    Group,
+    LaplaceNoise,
+    Pure,
+    Sampled,
+    SampledWithoutReplacement,
+    TruncatedLaplace,
+    Zcdp,
+)
+
+Side: TypeAlias = Literal["upper", "lower"]
+
+# Above this sigma a discrete Gaussian is composed as a Gaussian (T2, T3): the loss is 1e-4 there.
+_LATTICE_VARIANCE = 100**2
+# The largest sigma whose lattice is summed term by term for a single release.
+_LARGEST_LATTICE = 2000**2
+
+
+def leaves(event: Event, *, size: int = 1) -> Iterator[tuple[Event, int]]:
+    """The leaves of an event with their counts, seen by a group of ``size``.
+
+    Theorem: a group of k is an additive query moved k times as far; (eps, delta) grows by B24,
+        rho by k^2, xi by k (1 + 1/2 + ... + 1/k), mu by k, and a range of losses by k.
+    Source: B24; Bun, Steinke 2016, Proposition 27; Dong, Roth, Su 2022, Theorem 2.14.
+    """
+    match event:
+        case Composed(parts):
+            for part, count in parts:
+                for leaf, times in leaves(part, size=size):
+                    yield leaf, times * count
+        case Group(more, inner):
+            yield from leaves(inner, size=size * more)
+        case Sampled() | SampledWithoutReplacement():
+            yield from _sampled(event, size)
+        case Either(events):
+            branches = events if size == 1 else tuple(Group(size, branch) for branch in events)
+            if len(branches) == 1:
+                yield from leaves(branches[0])
+            else:
+                yield Either(branches), 1
+        case DiscreteGaussian():
+            yield from _lattice_gaussian(event, size)
+        case _:
+            grown = _grown(event, size)
+            if grown is not None:
+                yield grown, 1
+
+
+def _grown(event: Event, size: int) -> Event | None:
+    match event:
+        case Pure(epsilon):
+            return Pure(epsilon * size) if epsilon else None
+        case Approx(epsilon, delta):
+            if delta == 0:
+                return Pure(epsilon * size) if epsilon else None
+            return event if size == 1 else Group(size, event)
+        case Zcdp(rho, xi):
+            harmonic = sum((Fraction(1, i) for i in range(1, size + 1)), Fraction(0))
+            return Zcdp(rho * size**2, xi * size * harmonic) if rho or xi else None
+        case Gdp(mu):
+            return Gdp(mu * size) if mu else None
+        case GaussianNoise(sigma):
+            return Gdp(size / sigma)
+        case LaplaceNoise(scale):
+            return LaplaceNoise(scale / size)
+        case DiscreteLaplace(scale, shift):
+            return DiscreteLaplace(scale, shift * size) if shift else None
+        case TruncatedLaplace(scale, shift, bound):
+            return TruncatedLaplace(scale, shift * size, bound) if shift else None
+        case BoundedRange(epsilon):
+            return BoundedRange(epsilon * size) if epsilon else None
+        case _:
+            raise Unsupported(f"{type(event).__name__} is not known to the accountants.")
+
+
+def _sampled(event: Sampled | SampledWithoutReplacement, size: int) -> Iterator[tuple[Event, int]]:
+    rate = sampling_rate(event)
+    inner = list(leaves(event.inner))
+    if rate == 0 or not inner:
+        return
+    if rate == 1:
+        yield from leaves(event.inner, size=size)
+        return
+    leaf: Event = event
+    if isinstance(event, Sampled) and len(inner) == 1 and inner[0][1] == 1:
+        # A Poisson sample of a Poisson sample is one of the product of the rates.
+        core = inner[0][0]
+        leaf = (
+            Sampled(rate * core.rate, core.inner)
+            if isinstance(core, Sampled)
+            else Sampled(rate, core)
+        )
+    yield (leaf if size == 1 else Group(size, leaf)), 1
+
+
+def sampling_rate(event: Sampled | SampledWithoutReplacement) -> Fraction:
+    """The chance that a unit takes part."""
+    if isinstance(event, Sampled):
+        return event.rate
+    return Fraction(event.sample, event.population)
+
+
+def _lattice_gaussian(event: DiscreteGaussian, size: int) -> Iterator[tuple[Event, int]]:
+    """Integers move by integers: a squared shift below 4 moves that many coordinates by one.
+
+    The full shift dominates shorter ones, because a projection is post-processing.
+    """
+    moved = math.floor(event.shift_squared * size**2)
+    if moved == 0:
+        return
+    if event.dimension == 1:
+        yield DiscreteGaussian(event.variance, Fraction(math.isqrt(moved) ** 2), 1), 1
+    elif moved < 4:
+        yield DiscreteGaussian(event.variance, Fraction(1), 1), min(moved, event.dimension)
+    else:
+        yield DiscreteGaussian(event.variance, Fraction(moved), event.dimension), 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reduced:
+    """An event after all closed-form composition, for one side of the bracket.
+
+    The laws differ from those stated by a factor within ``e^{+-slack}`` in each probability.
+    """
+
+    parts: tuple[tuple[Event, int], ...] = ()
+    mu_squared: float = 0.0
+    rho: Fraction = Fraction(0)
+    xi: Fraction = Fraction(0)
+    slack: float = 0.0
+
+
+@lru_cache(maxsize=512)
+def reduced(event: Event, side: Side) -> Reduced:
+    """Gather the leaves; for the lower side, parts without an exact pair are left out.
+
+    Theorem: Gaussian parts compose to ``mu^2 = sum mu_i^2``, zCDP parts add; leaving a part out
+        gives a lower bound (post-processing).
+    Source: Dong, Roth, Su 2022, Corollary 3.3; Bun, Steinke 2016, Lemma 7 (C15, K31).
+    """
+    counts: dict[Event, int] = {}
+    for leaf, count in leaves(event):
+        counts[leaf] = counts.get(leaf, 0) + count
+    parts: list[tuple[Event, int]] = []
+    mu_squared, slack = Fraction(0), 0.0
+    rho = xi = Fraction(0)
+    for leaf, count in counts.items():
+        match leaf:
+            case Gdp(mu):
+                mu_squared += count * mu**2
+            case Zcdp():
+                rho, xi = rho + count * leaf.rho, xi + count * leaf.xi
+            case DiscreteGaussian():
+                smooth = _as_gaussian(leaf, count, side)
+                if smooth is not None:
+                    mu_squared += count * smooth[0]
+                    slack += count * smooth[1]
+                elif leaf.dimension == 1:
+                    parts.append((leaf, count))
+                elif side == "lower":
+                    shorter = Fraction(math.isqrt(int(leaf.shift_squared)) ** 2)
+                    parts.append((DiscreteGaussian(leaf.variance, shorter, 1), count))
+                else:
+                    # CKS20 Theorem 14: every order has divergence order * shift^2 / (2 sigma^2).
+                    rho += count * leaf.shift_squared / (2 * leaf.variance)
+            case _:
+                parts.append((leaf, count))
+    outward = 1 + 1e-14 if side == "upper" else 1 - 1e-14
+    return Reduced(
+        parts=tuple(parts), mu_squared=float(mu_squared) * outward, rho=rho, xi=xi, slack=slack
+    )
+
+
+def _as_gaussian(leaf: DiscreteGaussian, count: int, side: Side) -> tuple[Fraction, float] | None:
+    """The mu^2 of a Gaussian that a discrete Gaussian nearly is, and the slack of one use.
+
+    Theorem: up to ``e^{+-slack}`` the discrete Gaussian of variance v is a function of a
+        continuous one of variance v - t (T2), and one of variance v + t is a function of it (T3).
+    Proof: docs/theory/accounting.md; Poisson summation of the normalisers.
+    """
+    if leaf.dimension == 1 and leaf.variance <= _LATTICE_VARIANCE:
+        return None
+    moved = leaf.dimension if side == "upper" else min(leaf.dimension, 4)
+    # The smoothing t is the smallest whose total slack is below 1e-8.
+    smoothing = Fraction(math.ceil(100 * math.log(4e8 * moved * count) / (2 * math.pi**2)), 100)
+    if leaf.variance < 2 * smoothing:
+        return None
+    if side == "upper":
+        return leaf.shift_squared / (leaf.variance - smoothing), moved * _slack(float(smoothing))
+    attained = leaf.shift_squared
+    if leaf.dimension < 4:  # every natural number is a sum of four squares, not of fewer
+        attained = Fraction(math.isqrt(int(attained)) ** 2)
+    width = float(leaf.variance * smoothing / (leaf.variance + smoothing))
+    return attained / (leaf.variance + smoothing), moved * _slack(width)
+
+
+def _slack(variance: float) -> float:
+    """log((1+eta)/(1-eta)), eta = 2 sum_j exp(-2 pi^2 variance j^2), rounded up."""
+    eta = 2 * math.exp(-2 * math.pi**2 * variance)
+    eta = eta / -math.expm1(-2 * math.pi**2 * variance)  # geometric bound of the later terms
+    return (math.log1p(eta) - math.log1p(-eta)) * conversion.UP
+
+
+@lru_cache(maxsize=4096)
+def simple_pair(leaf: Event) -> Pair | None:
+    """The symmetric dominating pair of an additive or declared leaf; None if there is none."""
+    match leaf:
+        case Pure(epsilon):
+            return _response(float(epsilon) * conversion.UP, 0.0)
+        case Approx(epsilon, delta):
+            return _response(float(epsilon) * conversion.UP, float(delta) * conversion.UP)
+        case Group(size, Approx(epsilon, delta)):
+            grown = conversion.group(float(epsilon), delta=float(delta), size=size)
+            return _response(grown[0] * conversion.UP, grown[1])
+        case Gdp(mu):
+            return GaussianPair(float(mu) * conversion.UP)
+        case LaplaceNoise(scale):
+            return LaplacePair(float(1 / scale) * conversion.UP)
+        case DiscreteLaplace(scale, shift):
+            return LatticeLaplacePair(float(1 / scale) * conversion.UP, shift)
+        case TruncatedLaplace(scale, shift, bound):
+            return LatticeLaplacePair(float(1 / scale), shift, bound)
+        case BoundedRange(epsilon):
+            return BoundedRangePair(float(epsilon) * conversion.UP)
+        case DiscreteGaussian(variance, shift_squared, 1) if variance <= _LARGEST_LATTICE:
+            return lattice_gaussian(float(variance), math.isqrt(int(shift_squared)))
+        case _:
+            return None
+
+
+def _response(epsilon: float, delta: float) -> Atoms:
+    """Randomised response with an obvious failure: the worst (epsilon, delta)-DP mechanism.
+
+    Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3; Murtagh, Vadhan 2018.
+    """
+    stay = 1 - delta
+    high = stay / (1 + math.exp(-epsilon))
+    low = stay * math.exp(-epsilon) / (1 + math.exp(-epsilon))
+    if epsilon == 0:
+        return Atoms(np.array([0.0]), np.array([stay]), delta)
+    return Atoms(np.array([-epsilon, epsilon]), np.array([low, high]), delta)
+
+
+def lattice_gaussian(variance: float, shift: int) -> Atoms:
+    """The discrete Gaussian against itself moved by ``shift``, term by term.
+
+    Theorem: output y has loss (s^2 - 2 s y)/(2 variance); the noise is log-concave, so smaller
+        shifts give smaller profiles. Terms beyond 38 sigma are below 1e-313 and are counted as
+        an infinite loss.
+    Source: Canonne, Kamath, Steinke 2020, Theorem 7 (K36).
+    """
+    reach = math.ceil(38 * math.sqrt(variance))
+    y = np.arange(reach, -reach - 1, -1, dtype=np.float64)
+    weight = np.exp(-y * y / (2 * variance))
+    loss = shift * (shift - 2 * y) / (2 * variance)
+    return Atoms(loss, weight / weight.sum(), 1e-300)
