@@ -23,7 +23,8 @@ class Side:
     peer: Peer
     runs: int = 0
     spent: float = 0.0
-    best: dict[str, float | None] = field(default_factory=dict)
+    best: dict[str, float] = field(default_factory=dict)
+    answer: float | list[float] | None = None
     note: str = ""
 
     def run(self, case: Case) -> None:
@@ -50,9 +51,10 @@ class Side:
             return
         self.runs += 1
         self.spent += result["seconds"]
+        self.answer = result.pop("answer")
         for key, value in result.items():
-            known = self.best.get(key)
-            self.best[key] = value if known is None else min(known, value)
+            pick = max if key == "mb" else min  # the fastest run, but the highest peak
+            self.best[key] = pick(value, self.best.get(key, value))
 
     def wants_more(self, repeat: int) -> bool:
         """Whether another run is worth its time."""
@@ -104,15 +106,22 @@ def row(case: Case, ours: Side, theirs: Side) -> dict[str, object]:
     }
     if factor == 1:  # memory and CPU of a smaller job say nothing about the full one
         found |= {"peer_cpu_s": _round(theirs.best.get("cpu")), "peer_mb": theirs.best.get("mb")}
-    answers = ours.best.get("answer"), theirs.best.get("answer")
-    if answers != (None, None):
-        found |= {"error": answers[0], "peer_error": answers[1]}
+    found |= _claims("error", ours.answer) | _claims("peer_error", theirs.answer)
     notes = [f"ours failed: {ours.note}" if ours.note else "", theirs.note]
     if factor != 1:
         notes.append(f"extrapolated from 1/{factor:.0f} of the work")
     if note := "; ".join(text for text in notes if text):
         found["note"] = note
     return found
+
+
+def _claims(key: str, answer: float | list[float] | None) -> dict[str, object]:
+    """What was computed: the claim, and what is proved to be unavoidable if both are known."""
+    if answer is None:
+        return {}
+    if isinstance(answer, list):
+        return {key: answer[1], f"{key}_lower": answer[0]}
+    return {key: answer}
 
 
 def _round(value: float | None) -> float | None:

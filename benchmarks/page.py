@@ -26,6 +26,7 @@ COLUMNS = {
     "ours, MB": "ours_mb",
     "peer, MB": "peer_mb",
     "ours, ε": "error",
+    "ours, ε at least": "error_lower",
     "peer, ε": "peer_error",
     "note": "note",
 }

@@ -17,7 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-Work: TypeAlias = Callable[[], float | None]
+Answer: TypeAlias = float | tuple[float, float] | None
+Work: TypeAlias = Callable[[], Answer]
 SHORT_S = 0.5  # cases faster than this in total are repeated
 MOST_REPEATS = 10
 
@@ -50,13 +51,13 @@ def reset_peak() -> None:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
-def timed(work: Work, *, once: bool) -> dict[str, float | None]:
+def timed(work: Work, *, once: bool) -> dict[str, Answer]:
     """Wall and CPU seconds of the fastest run, peak memory above the start, and the answer."""
     best, cpu = float("inf"), float("inf")
     spent, runs = 0.0, 0
     reset_peak()
     before = resident_mb("VmRSS")
-    answer: float | None = None
+    answer: Answer = None
     while runs == 0 or (not once and spent < SHORT_S and runs < MOST_REPEATS):
         start, start_cpu = time.perf_counter(), time.process_time()
         answer = work()

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import dp_accounting as dp
-import numpy as np
 from dp_accounting import pld
 
 
 def mixed_events(*, count: int, delta: float) -> Callable[[], float]:
     """Laplace, Gaussian and Poisson-sampled Gaussian events, all different."""
-    spread = np.linspace(0.0, 1.0, count).tolist()
+    spread = [i / count for i in range(count)]
     kinds = (
         lambda u: dp.LaplaceDpEvent(50 + 50 * u),
         lambda u: dp.GaussianDpEvent(50 + 50 * u),
@@ -29,7 +28,7 @@ def sgd(*, rate: float, sigma: float, steps: int, delta: float) -> Callable[[], 
 
 def gaussians(*, count: int, delta: float) -> Callable[[], float]:
     """Gaussian events, all different."""
-    events = [dp.GaussianDpEvent(s) for s in np.linspace(20.0, 40.0, count).tolist()]
+    events = [dp.GaussianDpEvent(20 + 20 * i / count) for i in range(count)]
     return lambda: _epsilon(events, delta)
 
 

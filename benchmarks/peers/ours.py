@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 
 import discreet
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.events import Composed, Event, GaussianNoise, LaplaceNoise, Sampled
+from discreet.core.events import Event, GaussianNoise, LaplaceNoise, Sampled, compose
+from discreet.core.exact import rational
 from discreet.noise.bits import system
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
@@ -44,32 +46,28 @@ def release_scalar(*, calls: int) -> Callable[[], None]:
     return work
 
 
-def mixed_events(*, count: int, delta: float) -> Callable[[], float]:
-    """Laplace, Gaussian and Poisson-sampled Gaussian events, all different."""
-    spread = np.linspace(0.0, 1.0, count).tolist()
-    kinds: tuple[Callable[[float], Event], ...] = (
+def mixed_events(*, count: int, delta: float) -> Callable[[], tuple[float, float]]:
+    """Laplace, Gaussian and Poisson-sampled Gaussian events, all different; a proven bracket."""
+    spread = [Fraction(i, count) for i in range(count)]
+    kinds: tuple[Callable[[Fraction], Event], ...] = (
         lambda u: LaplaceNoise(50 + 50 * u),
         lambda u: GaussianNoise(50 + 50 * u),
-        lambda u: Sampled(0.01, GaussianNoise(1 + u)),
+        lambda u: Sampled(Fraction(1, 100), GaussianNoise(1 + u)),
     )
     events = [kinds[i % 3](u) for i, u in enumerate(spread)]
-    return lambda: _epsilon(events, delta)
+    return lambda: Guarantee(compose(events)).bounds(delta)
 
 
 def sgd(*, rate: float, sigma: float, steps: int, delta: float) -> Callable[[], float]:
     """Noisy gradient descent with Poisson batches."""
-    step = Guarantee(event=Sampled(rate, GaussianNoise(sigma)))
+    step = Guarantee(Sampled(rational(rate), GaussianNoise(rational(sigma))))
     return lambda: (step * steps).epsilon(delta)
 
 
 def gaussians(*, count: int, delta: float) -> Callable[[], float]:
     """Gaussian events, all different."""
-    events: list[Event] = [GaussianNoise(s) for s in np.linspace(20.0, 40.0, count).tolist()]
-    return lambda: _epsilon(events, delta)
-
-
-def _epsilon(events: list[Event], delta: float) -> float:
-    return Guarantee(event=Composed(tuple((event, 1) for event in events))).epsilon(delta)
+    events = [GaussianNoise(20 + Fraction(20 * i, count)) for i in range(count)]
+    return lambda: Guarantee(compose(events)).epsilon(delta)
 
 
 def _drop(_: object) -> None:

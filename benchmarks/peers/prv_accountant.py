@@ -7,10 +7,12 @@ from collections.abc import Callable
 from prv_accountant import PoissonSubsampledGaussianMechanism, PRVAccountant
 
 
-def sgd(*, rate: float, sigma: float, steps: int, delta: float) -> Callable[[], float]:
-    """Noisy gradient descent with Poisson batches; the upper bound at its default accuracy."""
+def sgd(
+    *, rate: float, sigma: float, steps: int, delta: float
+) -> Callable[[], tuple[float, float]]:
+    """Noisy gradient descent with Poisson batches; its bracket at its default accuracy."""
 
-    def work() -> float:
+    def work() -> tuple[float, float]:
         accountant = PRVAccountant(
             prvs=PoissonSubsampledGaussianMechanism(
                 sampling_probability=rate, noise_multiplier=sigma
@@ -19,7 +21,7 @@ def sgd(*, rate: float, sigma: float, steps: int, delta: float) -> Callable[[], 
             eps_error=0.1,
             delta_error=delta / 1000,
         )
-        _, _, upper = accountant.compute_epsilon(delta=delta, num_self_compositions=[steps])
-        return float(upper)
+        lower, _, upper = accountant.compute_epsilon(delta=delta, num_self_compositions=[steps])
+        return float(lower), float(upper)
 
     return work
