@@ -137,6 +137,12 @@ def test_unlisted_mass_is_never_in_favour_of_the_claim() -> None:
     assert exact.epsilon(laws, 0.01).lower > 0.9
 
 
+def test_what_is_only_unlisted_is_not_impossible() -> None:
+    noise = lattice.discrete_laplace(1.0)
+    laws = exact.pair(noise, noise.shift(10))
+    assert 9.9 < exact.epsilon(laws).lower <= 10.0
+
+
 def test_an_impossible_outcome_is_an_infinite_epsilon() -> None:
     laws = exact.pair({"a": 0.5, "b": 0.5}, {"a": 1.0})
     assert exact.epsilon(laws) == (math.inf, math.inf)

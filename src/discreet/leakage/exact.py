@@ -72,12 +72,14 @@ def pair(left: FiniteLaw | Lattice, right: FiniteLaw | Lattice, *, error: float 
         start, stop = min(left.start, right.start), max(left.stop, right.stop)
         k = np.arange(start, stop, dtype=np.int64)
         missing = max(left.missing, right.missing)
+        # Where only one law is listed the other is not zero: it may have all its missing mass.
+        error += max(left.error, right.error) + missing
         return Pair(
             outcomes=range(start, stop),
             left=left.pmf(k),
             right=right.pmf(k),
             missing=missing,
-            error=error + max(left.error, right.error),
+            error=error,
         )
     if isinstance(left, Lattice) or isinstance(right, Lattice):
         raise InvalidArgument("left and right must be two lattices or two finite laws.")

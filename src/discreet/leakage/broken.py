@@ -1,0 +1,280 @@
+"""Mechanisms that are not what they claim, kept to be caught.
+
+Each one is a mistake that was published or shipped (`discreet.leakage.mistakes`), on the inputs
+that show it, with its exact output laws where they can be listed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import stats
+
+from discreet.leakage import exact, mistakes, variants
+from discreet.leakage.case import Case
+from discreet.leakage.lattice import Lattice, discrete_laplace, point
+from discreet.leakage.mistakes import EPSILON, MISPRINTED, MIXED
+
+
+def cases() -> tuple[Case, ...]:
+    """Every demonstrator, with the inputs that show the mistake."""
+    wrong_variants = (case for case in variants.cases() if case.broken)
+    return (*_scales(), *_noise(), *wrong_variants, *_sensitivities(), *_theorems(), *_inputs())
+
+
+class Continuous(Protocol):
+    """A distribution of scipy.stats."""
+
+    def cdf(self, x: Any) -> Any: ...
+    def ppf(self, q: Any) -> Any: ...
+    def isf(self, q: Any) -> Any: ...
+
+
+# ── the noise has the wrong size ──────────────────────────────────────────────────────────────
+
+
+def _scales() -> tuple[Case, ...]:
+    return (
+        _lattice_case(
+            "scale 10% too small",
+            mistakes.small_scale,
+            discrete_laplace(0.9 / EPSILON),
+            why="scale 0.9 where 1 is needed",
+        ),
+        Case(
+            name="sigma 10% too small",
+            # mu = 1: the point of the curve at epsilon 1/2.
+            claimed=(0.5, gaussian_delta(1.0, 0.5)),
+            draw=mistakes.small_sigma,
+            left=0.0,
+            right=1.0,
+            laws=lambda: _binned(stats.norm(0, 0.9), stats.norm(1, 0.9)),
+            broken=True,
+            samples=2_000_000,
+            why="sigma 0.9 where 1 is needed",
+        ),
+        _lattice_case(
+            "Lap(epsilon) for Lap(1/epsilon)",
+            mistakes.inverted_scale,
+            discrete_laplace(0.5),
+            claimed=0.5,
+            why="the scale is upside down",
+        ),
+    )
+
+
+# ── the noise is not what the proof assumes ───────────────────────────────────────────────────
+
+
+def _noise() -> tuple[Case, ...]:
+    one = discrete_laplace(1 / EPSILON)
+    two = discrete_laplace(2 / EPSILON)
+    return (
+        _case("float Laplace, low bits", mistakes.float_laplace, 0.0, 1.0, why="Mironov 2012"),
+        _case(
+            "redrawn until positive",
+            mistakes.redrawn,
+            1,
+            2,
+            # Clamping beyond both centres loses nothing: the ratio is constant there.
+            laws=lambda: exact.pair(
+                one.shift(1).condition(1, 60).clamp(1, 30),
+                one.shift(2).condition(1, 60).clamp(1, 30),
+            ),
+            why="the normalising constant depends on the input",
+        ),
+        _case(
+            "same noise twice",
+            mistakes.same_noise_twice,
+            (0, 0),
+            (1, 0),
+            laws=lambda: exact.pair(
+                {(k, k): m for k, m in _items(two)}, {(k + 1, k): m for k, m in _items(two)}
+            ),
+            why="the difference of the answers is exact",
+        ),
+        _case(
+            "seed used again",
+            mistakes.seed_reuse,
+            0,
+            1,
+            laws=lambda: exact.pair(point(0), point(1)),
+            why="the noise is a constant that can be subtracted",
+        ),
+        _case(
+            "value off the grid",
+            mistakes.off_grid,
+            0.0,
+            0.5,
+            laws=lambda: exact.pair(
+                {float(k): m for k, m in _items(one)}, {k + 0.5: m for k, m in _items(one)}
+            ),
+            why="the value modulo the grid passes through",
+        ),
+    )
+
+
+# ── the sensitivity is wrong ──────────────────────────────────────────────────────────────────
+
+
+def _sensitivities() -> tuple[Case, ...]:
+    one = discrete_laplace(1 / EPSILON)
+    zeros25 = (0.0,) * 25
+    return (
+        _case(
+            "clamp forgotten",
+            mistakes.forgotten_clamp,
+            (),
+            (10,),
+            laws=lambda: exact.pair(one.clamp(0, 10), one.shift(10).clamp(0, 10)),
+            why="one value of 10 where 1 was declared",
+        ),
+        _mean_case(
+            "mean by max(|lower|, |upper|)/n", mistakes.half_range_mean, (-1.0,) * 5, 1.0, "M2"
+        ),
+        _case(
+            "mean of a secret size",
+            mistakes.secret_size_mean,
+            (0.0,) * 9 + (1.0,),
+            (0.0,) * 9,
+            laws=lambda: _binned(stats.laplace(0.1, 0.1), stats.laplace(0, 1 / 9), bins=400_000),
+            why="the scale itself depends on the data (B2)",
+        ),
+        _case(
+            "median by local sensitivity",
+            mistakes.local_median,
+            (0.0,) * 3 + (1.0,) * 2,
+            (0.0,) * 4 + (1.0,),
+            why="noise on one input, none on the other (B28)",
+        ),
+        _mean_case("deviation by R/n", mistakes.deviation_by_range, zeros25, 1.0, "M49"),
+        _case("block mean by the whole size", mistakes.block_mean, (0.0,), (0.2,), why="M43"),
+        _case(
+            "sum wraps around", mistakes.wrapping_sum, (2**31 - 1,), (2**31 - 1, 1), why="overflow"
+        ),
+    )
+
+
+# ── the theorem is wrong ──────────────────────────────────────────────────────────────────────
+
+
+def _theorems() -> tuple[Case, ...]:
+    return (
+        Case(
+            name="Gaussian without the squares",
+            claimed=(EPSILON, 1e-5),
+            draw=mistakes.misprinted_gaussian,
+            left=0.0,
+            right=10.0,
+            laws=lambda: _binned(stats.norm(0, MISPRINTED), stats.norm(10, MISPRINTED)),
+            broken=True,
+            why="M13",
+        ),
+        Case(
+            name="mixed noise mechanism",
+            claimed=(EPSILON, 1e-3),
+            draw=mistakes.mixed_noise,
+            left=0.0,
+            right=MIXED,
+            laws=lambda: _binned(stats.norm(0, math.sqrt(2)), stats.norm(1, math.sqrt(2))),
+            broken=True,
+            why="M35",
+        ),
+    )
+
+
+# ── the input is not checked, the cost is not charged ─────────────────────────────────────────
+
+
+def _inputs() -> tuple[Case, ...]:
+    return (
+        _case(
+            "NaN passes", mistakes.nan_passes, (0.5, 0.5), (0.5, math.nan), why="NaN is an answer"
+        ),
+        Case(
+            name="exact count for nothing",
+            claimed=(0.0, 0.0),
+            draw=mistakes.free_count,
+            left=(0,) * 7,
+            right=(0,) * 8,
+            laws=lambda: exact.pair(point(7), point(8)),
+            broken=True,
+            samples=10_000,
+            why="no noise, no charge",
+        ),
+    )
+
+
+# ── how cases are put together ────────────────────────────────────────────────────────────────
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """Delta of Gaussian noise with sensitivity mu and sigma 1 (B18)."""
+    far = math.exp(epsilon) * float(stats.norm.cdf(-mu / 2 - epsilon / mu))
+    return float(stats.norm.cdf(mu / 2 - epsilon / mu)) - far
+
+
+def _case(
+    name: str,
+    draw: Callable[..., object],
+    left: object,
+    right: object,
+    *,
+    why: str,
+    laws: Callable[[], exact.Pair] | None = None,
+) -> Case:
+    return Case(
+        name=name,
+        claimed=(EPSILON, 0.0),
+        draw=draw,
+        left=left,
+        right=right,
+        laws=laws,
+        broken=True,
+        why=why,
+    )
+
+
+def _lattice_case(
+    name: str,
+    draw: Callable[..., object],
+    noise: Lattice,
+    *,
+    why: str,
+    claimed: float = EPSILON,
+) -> Case:
+    return Case(
+        name=name,
+        claimed=(claimed, 0.0),
+        draw=draw,
+        left=0,
+        right=1,
+        # Clamping beyond both centres loses nothing: the ratio is constant there.
+        laws=lambda: exact.pair(noise.clamp(0, 1), noise.shift(1).clamp(0, 1)),
+        broken=True,
+        why=why,
+    )
+
+
+def _mean_case(
+    name: str, draw: Callable[..., object], data: tuple[float, ...], new: float, why: str
+) -> Case:
+    return _case(name, draw, data, (*data[1:], new), why=why)
+
+
+def _binned(left: Continuous, right: Continuous, *, bins: int = 20_000) -> exact.Pair:
+    """Two continuous laws read on a grid: reading is post-processing, so a lower bound holds."""
+    tiny = 1e-15
+    low = min(left.ppf(tiny), right.ppf(tiny))
+    high = max(left.isf(tiny), right.isf(tiny))
+    edges = np.concatenate(([-np.inf], np.linspace(low, high, bins), [np.inf]))
+    masses = [np.maximum(np.diff(law.cdf(edges)), 0.0) for law in (left, right)]
+    # Each difference of cumulative probabilities is off by a rounding of numbers up to 1.
+    return exact.Pair(outcomes=range(bins + 1), left=masses[0], right=masses[1], error=1e-11)
+
+
+def _items(noise: Lattice) -> list[tuple[int, float]]:
+    return list(zip(noise.support.tolist(), noise.mass.tolist(), strict=True))

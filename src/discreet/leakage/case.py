@@ -1,0 +1,33 @@
+"""What is audited: a mechanism as a black box, two neighbouring inputs, and what it claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from discreet.leakage.attack import Claimed
+from discreet.leakage.exact import Pair
+
+Draw: TypeAlias = Callable[[Any, int, int], object]
+"""``draw(input, n, seed)`` returns n independent outputs: a simulation, never a release."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Case:
+    """One row of the audit.
+
+    ``laws`` lists the exact output laws on both inputs, where that can be done. ``broken`` is
+    what we know beforehand: a broken case that is not caught fails the audit as much as a good
+    one that is accused.
+    """
+
+    name: str
+    claimed: Claimed
+    draw: Draw
+    left: object
+    right: object
+    laws: Callable[[], Pair] | None = None
+    broken: bool = False
+    samples: int = 400_000
+    why: str = ""

@@ -1,0 +1,178 @@
+"""The sensitivity oracle: how far a query really moves, by brute force over all neighbours.
+
+A claimed sensitivity is a theorem about every data set; on small ones it can be checked against
+all of them. Every query of this library passes this check.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+from discreet.core.check import count, finite
+from discreet.core.errors import InvalidArgument, NotCertified
+from discreet.core.relation import Relation
+
+Norm: TypeAlias = Literal["l0", "l1", "l2", "linf"]
+Data: TypeAlias = tuple[Any, ...]
+Query: TypeAlias = Callable[[Data], Any]
+TOLERANCE = 1e-9
+"""Relative room for queries that compute in doubles."""
+
+
+class WrongSensitivity(NotCertified, AssertionError):
+    """The claimed sensitivity is below (or needlessly above) what the query really does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity:
+    """The largest move found, and the pair of data sets that shows it."""
+
+    value: float | Fraction
+    left: Data
+    right: Data
+    pairs: int
+
+
+def true_sensitivity(
+    query: Query,
+    *,
+    values: Iterable[Any],
+    size: int,
+    relation: Relation,
+    norm: Norm = "l1",
+    ordered: bool = False,
+) -> Sensitivity:
+    """The largest distance of the query's answers on any two neighbours of at most this size.
+
+    ``values`` are all the contributions that one unit of privacy can make (numbers, or tuples of
+    rows); ``size`` is the size of the larger data set of each pair. Under ADD_REMOVE the other one
+    is one smaller, under REPLACE_ONE equal, under LOCAL ``size`` must be 1. ``ordered=True``
+    tries every order of the records, for queries that depend on it.
+
+    Theorem: exact for the query restricted to these values and this size; a lower bound on the
+        sensitivity over everything else.
+    Proof: every pair of neighbours is visited.
+    """
+    best = Sensitivity(value=0, left=(), right=(), pairs=0)
+    pairs = 0
+    answers: dict[Data, tuple[Any, ...]] = {}
+    for left, right in neighbours(values, size=size, relation=relation, ordered=ordered):
+        for data in (left, right):
+            if data not in answers:
+                answers[data] = _vector(query(data))
+        moved = distance(answers[left], answers[right], norm=norm)
+        pairs += 1
+        if moved > best.value:
+            best = Sensitivity(value=moved, left=left, right=right, pairs=0)
+    return Sensitivity(value=best.value, left=best.left, right=best.right, pairs=pairs)
+
+
+def check_sensitivity(
+    query: Query,
+    claimed: float | Fraction,
+    *,
+    values: Iterable[Any],
+    size: int,
+    relation: Relation,
+    norm: Norm = "l1",
+    ordered: bool = False,
+    slack: str | None = None,
+) -> Sensitivity:
+    """Raise `WrongSensitivity` if the claim is too small, or too large without a stated reason.
+
+    A claim must be attained on these values, unless ``slack`` says why it is not.
+    """
+    claim = finite("claimed", claimed)
+    found = true_sensitivity(
+        query, values=values, size=size, relation=relation, norm=norm, ordered=ordered
+    )
+    true = found.value
+    shown = f"on {found.left} and {found.right} the answers differ by {float(true):.6g}"
+    if true > claim * (1 + Fraction(TOLERANCE)):
+        raise WrongSensitivity(
+            f"claimed sensitivity {float(claim):.6g} ({norm}, {relation.value}) is too small: "
+            f"{shown}. Raise the claim or bound the query."
+        )
+    if slack is None and true < claim * (1 - Fraction(TOLERANCE)):
+        raise WrongSensitivity(
+            f"claimed sensitivity {float(claim):.6g} ({norm}, {relation.value}) is not attained: "
+            f"at most, {shown}. Lower the claim, add extreme values, or state the slack."
+        )
+    return found
+
+
+def neighbours(
+    values: Iterable[Any], *, size: int, relation: Relation, ordered: bool = False
+) -> Iterator[tuple[Data, Data]]:
+    """All pairs of neighbouring data sets; unordered data sets are listed once, sorted by value."""
+    domain = tuple(dict.fromkeys(values))
+    size = count("size", size)
+    if not domain:
+        raise InvalidArgument("values must not be empty: give what one unit can contribute.")
+    if relation is Relation.LOCAL and size != 1:
+        raise InvalidArgument(f"size must be 1 in the local model, got {size}.")
+    if ordered:
+        yield from _ordered(domain, size, relation)
+        return
+    for rest in itertools.combinations_with_replacement(range(len(domain)), size - 1):
+        if relation is Relation.ADD_REMOVE:
+            for one in range(len(domain)):
+                yield _data(domain, (*rest, one)), _data(domain, rest)
+        else:
+            for one, other in itertools.combinations(range(len(domain)), 2):
+                yield _data(domain, (*rest, one)), _data(domain, (*rest, other))
+
+
+def _ordered(domain: Data, size: int, relation: Relation) -> Iterator[tuple[Data, Data]]:
+    for data in itertools.product(domain, repeat=size):
+        for i in range(size):
+            before, after = data[:i], data[i + 1 :]
+            if relation is Relation.ADD_REMOVE:
+                yield data, (*before, *after)
+            else:
+                yield from ((data, (*before, v, *after)) for v in domain if v != data[i])
+
+
+def distance(left: Sequence[Any], right: Sequence[Any], *, norm: Norm) -> float | Fraction:
+    """How far two answers are apart; answers of different length or with NaN are infinitely far."""
+    if len(left) != len(right):
+        return math.inf
+    gaps = [abs(a - b) for a, b in zip(left, right, strict=True)]
+    if any(gap != gap for gap in gaps):  # noqa: PLR0124 (NaN, also among Fractions)
+        return math.inf
+    if norm == "l0":
+        return sum(1 for gap in gaps if gap)
+    if norm == "l1":
+        return sum(gaps, start=Fraction(0)) if _exact(gaps) else math.fsum(gaps)
+    if norm == "l2":
+        return math.sqrt(math.fsum(gap * gap for gap in gaps))
+    return max(gaps, default=0)
+
+
+def _exact(gaps: list[Any]) -> bool:
+    return all(isinstance(gap, (int, Fraction)) for gap in gaps)
+
+
+def _data(domain: Data, indices: tuple[int, ...]) -> Data:
+    return tuple(domain[i] for i in sorted(indices))
+
+
+def _vector(answer: Any) -> tuple[Any, ...]:
+    if isinstance(answer, (int, float, Fraction)):
+        return (answer,)
+    return tuple(v.item() if hasattr(v, "item") else v for v in _flat(answer))
+
+
+def _flat(answer: Any) -> Iterator[Any]:
+    if hasattr(answer, "ravel"):
+        yield from answer.ravel()
+    elif isinstance(answer, (tuple, list)):
+        for part in answer:
+            yield from _flat(part)
+    else:
+        yield answer
