@@ -89,13 +89,14 @@ class Columns:
             case "not finite":
                 return np.asarray(np.sum(~np.isfinite(self.matrix), axis=1), dtype=np.float64)
             case "sum":
-                return np.asarray(np.sum(self.matrix, axis=1), dtype=np.float64)
+                return self._sum(np.ones(self.matrix.shape[1]))
             case "largest":
                 inside = np.arange(self.matrix.shape[1]) < self.length[:, None]
                 masked = np.where(inside, self.matrix, -np.inf)
                 return np.asarray(np.argmax(masked, axis=1), dtype=np.float64)
             case "row":
-                return self._row()
+                # Almost surely one number per distinct row: an irrational direction.
+                return self._sum(np.sqrt(np.arange(2.0, self.matrix.shape[1] + 2)) % 1)
             case "lowest bit":
                 return lowest_bit(self._value(key.i))
             case "fraction":
@@ -111,14 +112,11 @@ class Columns:
             return np.zeros(len(self))
         return np.asarray(self.matrix[:, j], dtype=np.float64)
 
-    def _row(self) -> Floats:
-        """One number per distinct row, almost surely: a projection on an irrational direction.
-
-        Summed coordinate by coordinate: a matrix product may round differently with the width.
-        """
+    def _sum(self, weights: Floats) -> Floats:
+        """Coordinate by coordinate: NumPy's own sums may round differently with the width."""
         total = np.zeros(len(self))
-        for j in range(self.matrix.shape[1]):
-            total += np.nan_to_num(self._value(j), nan=-0.5) * (math.sqrt(j + 2) % 1)
+        for j, weight in enumerate(weights.tolist()):
+            total += np.nan_to_num(self._value(j), nan=-0.5) * weight
         return total
 
 
@@ -127,8 +125,10 @@ def _spread(outputs: object) -> tuple[Floats, Floats]:
     if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf":
         if outputs.ndim == 0:
             raise InvalidArgument("run must return one output per draw, got a single value.")
-        matrix = np.asarray(outputs.reshape(len(outputs), -1), dtype=np.float64)
-        return matrix, np.full(len(matrix), float(matrix.shape[1]))
+        width = math.prod(outputs.shape[1:])
+        matrix = np.zeros((len(outputs), max(1, width)))
+        matrix[:, :width] = outputs.reshape(len(outputs), width)
+        return matrix, np.full(len(matrix), float(width))
     if not isinstance(outputs, (Sequence, np.ndarray)):
         kind = type(outputs).__name__
         raise InvalidArgument(f"run must return an array or a list of outputs, got {kind}.")
@@ -136,7 +136,7 @@ def _spread(outputs: object) -> tuple[Floats, Floats]:
         [_number(v) for v in o] if isinstance(o, (tuple, list, np.ndarray)) else [_number(o)]
         for o in outputs
     ]
-    padded = np.zeros((len(rows), max(map(len, rows), default=1)))
+    padded = np.zeros((len(rows), max(1, *map(len, rows))))
     for i, row in enumerate(rows):
         padded[i, : len(row)] = row
     return padded, np.array([float(len(row)) for row in rows])
@@ -148,8 +148,8 @@ def lowest_bit(values: Floats) -> Floats:
     mantissa, exponent = np.frexp(finite)
     whole = np.abs(mantissa * 2.0**53).astype(np.int64)
     last = whole & -whole
-    trailing = np.log2(np.maximum(last, 1).astype(np.float64))
-    return np.where(whole == 0, NO_BIT, exponent - 53 + trailing)
+    _, trailing = np.frexp(last.astype(np.float64))
+    return np.where(whole == 0, NO_BIT, (exponent - 54 + trailing).astype(np.float64))
 
 
 def _number(value: object) -> float:
