@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import click
 from rich.console import Console
@@ -23,12 +24,11 @@ def main(*, name: str, as_json: bool, repeat: int, only: str, update_docs: bool)
     """Compare with the peers: ratio = their seconds / ours."""
     if update_docs and only:
         raise click.UsageError("--update-docs writes a whole suite: leave --only out.")
-    progress = Console(stderr=True)
     known = peers()
     for suite in SUITES if name == "all" else (name,):
         rows = []
         for case in (case for case in SUITES[suite] if only in case.name):
-            for row in measure(case, known, repeat=repeat, say=progress.log):
+            for row in measure(case, known, repeat=repeat, say=partial(click.echo, err=True)):
                 rows.append(row)
                 if as_json:
                     click.echo(json.dumps(row))

@@ -104,8 +104,14 @@ def row(case: Case, ours: Side, theirs: Side) -> dict[str, object]:
         "ours_cpu_s": _round(ours.best.get("cpu")),
         "ours_mb": ours.best.get("mb"),
     }
-    if factor == 1:  # memory and CPU of a smaller job say nothing about the full one
-        found |= {"peer_cpu_s": _round(theirs.best.get("cpu")), "peer_mb": theirs.best.get("mb")}
+    ours_cpu, peer_cpu = ours.best.get("cpu"), theirs.best.get("cpu")
+    if peer_cpu is not None:
+        peer_cpu *= factor
+        found["peer_cpu_s"] = _round(peer_cpu)
+        # On a busy machine wall time flatters whoever has more and shorter runs.
+        found["ratio_cpu"] = _round(peer_cpu / ours_cpu) if ours_cpu else None
+    if factor == 1:  # the memory of a smaller job says nothing about the full one
+        found["peer_mb"] = theirs.best.get("mb")
     found |= _claims("error", ours.answer) | _claims("peer_error", theirs.answer)
     notes = [f"ours failed: {ours.note}" if ours.note else "", theirs.note]
     if factor != 1:

@@ -23,6 +23,7 @@ COLUMNS = {
     "peer": "peer",
     "peer, s": "peer_s",
     "ratio": "ratio",
+    "ratio, CPU": "ratio_cpu",
     "ours, MB": "ours_mb",
     "peer, MB": "peer_mb",
     "ours, ε": "error",
