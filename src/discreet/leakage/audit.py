@@ -11,7 +11,7 @@ from discreet.leakage import exact
 from discreet.leakage.attack import Finding, Point, attack, claim_points
 from discreet.leakage.case import Case
 
-Verdict: TypeAlias = Literal["holds", "BROKEN", "MISSED", "ACCUSED"]
+Verdict: TypeAlias = Literal["holds", "not refuted", "BROKEN", "MISSED", "ACCUSED"]
 FAMILY = 1e-6
 """Probability that any good mechanism of a whole audit is accused."""
 TOLERANCE = 1e-9
@@ -23,9 +23,9 @@ class Row:
     """One mechanism: claimed, exact and attacked epsilon, all at ``claimed.delta``.
 
     ``exact`` bounds the true epsilon on the audited inputs (None: not listed); ``attacked`` is
-    what sampling alone proves. "holds" means not refuted on these inputs, which is no proof;
-    "BROKEN" means refuted and known to be so; "MISSED" and "ACCUSED" are faults of the audit or
-    of a mechanism, and fail it.
+    what sampling alone proves. The verdict "holds" means that the exact laws keep the claim on
+    these inputs, "not refuted" that no attack contradicts it (which is no proof), "BROKEN" that a
+    demonstration was caught. "MISSED" and "ACCUSED" are faults, of the audit or of a mechanism.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Row:
     @property
     def ok(self) -> bool:
         """Whether the verdict is the expected one."""
-        return self.verdict in ("holds", "BROKEN")
+        return self.verdict not in ("MISSED", "ACCUSED")
 
 
 def audit(
@@ -81,29 +81,29 @@ def audit_case(case: Case, *, failure: float, samples: int, seed: int) -> Row:
         failure=failure,
     )
     points = claim_points(case.claimed)
-    refuted = found.broken
-    bounds = None
-    if case.laws is not None:
-        laws = case.laws()
-        bounds = exact.epsilon(laws, points[0].delta)
-        refuted = refuted or any(_refutes(laws, point) for point in points)
-    verdict: Verdict = "holds"
-    if refuted:
-        # Both ways of looking must catch a broken case: a demonstration that only sums, or only
-        # samples, can refute would hide a blind spot of the other.
-        verdict = "BROKEN" if case.broken else "ACCUSED"
-    if case.broken and not found.broken:
-        verdict = "MISSED"
+    laws = None if case.laws is None else case.laws()
+    truth = [] if laws is None else [exact.epsilon(laws, point.delta) for point in points]
     return Row(
         name=case.name,
         claimed=points[0],
-        exact=bounds,
+        exact=truth[0] if truth else None,
         attacked=found,
-        verdict=verdict,
+        verdict=_verdict(case, found, list(zip(points, truth, strict=bool(truth)))),
         why=case.why,
     )
 
 
-def _refutes(laws: exact.Pair, point: Point) -> bool:
-    room = TOLERANCE * (1 + point.epsilon)
-    return exact.epsilon(laws, point.delta).lower > point.epsilon + room
+def _verdict(case: Case, found: Finding, truth: list[tuple[Point, exact.Bounds]]) -> Verdict:
+    refuted = any(true.lower > _with_room(point) for point, true in truth)
+    if case.broken:
+        # Samples must catch it, and sums too where there are any: a demonstration that only one
+        # of them refutes would hide a blind spot of the other.
+        return "BROKEN" if found.broken and (refuted or not truth) else "MISSED"
+    if found.broken or refuted:
+        return "ACCUSED"
+    proved = truth and all(true.upper <= _with_room(point) for point, true in truth)
+    return "holds" if proved else "not refuted"
+
+
+def _with_room(point: Point) -> float:
+    return point.epsilon + TOLERANCE * (1 + point.epsilon)

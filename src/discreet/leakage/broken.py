@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy import stats
 from discreet.leakage import exact, mistakes, variants
 from discreet.leakage.case import Case
 from discreet.leakage.lattice import Lattice, discrete_laplace, point
-from discreet.leakage.mistakes import EPSILON, MISPRINTED, MIXED
+from discreet.leakage.mistakes import EPSILON, MISPRINTED, MIXED, THRESHOLD
 
 
 def cases() -> tuple[Case, ...]:
@@ -194,6 +195,29 @@ def _inputs() -> tuple[Case, ...]:
         _case(
             "NaN passes", mistakes.nan_passes, (0.5, 0.5), (0.5, math.nan), why="NaN is an answer"
         ),
+        replace(
+            _case("keys that occur", mistakes.keys_that_occur, (1, 1), (1, 1, 2), why="new key"),
+            samples=50_000,
+        ),
+        Case(
+            name="threshold reached, not exceeded",
+            # What P(noise > THRESHOLD - 1) would be, for a key that one person holds.
+            claimed=(EPSILON, float(discrete_laplace(1 / EPSILON).sf(THRESHOLD - 1))),
+            draw=mistakes.threshold_reached,
+            left=(),
+            right=(1,),
+            laws=_threshold_laws,
+            broken=True,
+            why="off by one in delta (opendp#2922)",
+        ),
+        _case(
+            "bounds from the data",
+            mistakes.bounds_from_data,
+            (0.5, 0.5),
+            (0.5, 0.5, 1.0),
+            laws=lambda: _binned(stats.laplace(1, 0.5), stats.laplace(2, 1)),
+            why="the scale tells the largest value",
+        ),
         Case(
             name="exact count for nothing",
             claimed=(0.0, 0.0),
@@ -206,6 +230,11 @@ def _inputs() -> tuple[Case, ...]:
             why="no noise, no charge",
         ),
     )
+
+
+def _threshold_laws() -> exact.Pair:
+    shown = float(discrete_laplace(1 / EPSILON).sf(THRESHOLD - 2))
+    return exact.pair({False: 1.0}, {True: shown, False: 1 - shown}, error=1e-15)
 
 
 # ── how cases are put together ────────────────────────────────────────────────────────────────

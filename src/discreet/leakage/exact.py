@@ -22,7 +22,7 @@ from discreet.leakage.lattice import Floats, Lattice
 
 FiniteLaw: TypeAlias = Mapping[Any, float] | Mapping[Any, Fraction]
 ROUNDING = 1e-13
-"""Relative error allowed to each listed mass and each sum of masses."""
+"""Relative error allowed to each listed mass; a sum of n masses gets n roundings more."""
 
 
 class Bounds(NamedTuple):
@@ -54,6 +54,11 @@ class Pair:
                 raise InvalidArgument(f"{name} must be masses that sum to at most 1.")
         if not (self.missing >= 0 and self.error >= 0):
             raise InvalidArgument("missing and error must not be negative or NaN.")
+
+    @property
+    def rounding(self) -> float:
+        """Relative error of a mass or of a sum of masses."""
+        return ROUNDING + self.left.size * 2.0**-52
 
     def swapped(self) -> Pair:
         """The same pair, read in the other direction."""
@@ -97,7 +102,7 @@ def delta_one_way(laws: Pair, epsilon: float) -> Bounds:
 
     Theorem: the supremum is the sum of the positive parts of p - e^epsilon q (B7, B17).
     Proof: a set gains by containing exactly the outcomes whose term is positive. Unlisted outcomes
-        add between 0 and P's missing mass; each listed term is off by at most ROUNDING * (p +
+        add between 0 and P's missing mass; each listed term is off by at most rounding * (p +
         e^epsilon q) and all of them together by error * (1 + e^epsilon).
     Source: Dwork and Roth 2014, section 3.5; Barthe and Olmedo 2013 (hockey-stick divergence).
     """
@@ -109,10 +114,10 @@ def delta_one_way(laws: Pair, epsilon: float) -> Bounds:
     factor = math.exp(epsilon)
     terms = laws.left - factor * laws.right
     total = math.fsum(terms[terms > 0])
-    uncertain = np.abs(terms) <= ROUNDING * (laws.left + factor * laws.right)
+    uncertain = np.abs(terms) <= laws.rounding * (laws.left + factor * laws.right)
     involved = (terms > 0) | uncertain
     size = float(laws.left[involved].sum() + factor * laws.right[involved].sum())
-    slack = ROUNDING * size + laws.error * (1 + factor)
+    slack = laws.rounding * size + laws.error * (1 + factor)
     return Bounds(max(0.0, total - slack), min(1.0, total + slack + laws.missing))
 
 
@@ -128,11 +133,11 @@ def epsilon_one_way(laws: Pair, delta: float = 0.0) -> Bounds:
         raise InvalidArgument(f"delta must lie in [0, 1], got {delta}.")
     p, q = _sorted_sums(laws)
     err = laws.error
-    low_p = p * (1 - ROUNDING) - err - delta
-    low = _log_ratio(low_p, q * (1 + ROUNDING) + err)
+    low_p = p * (1 - laws.rounding) - err - delta
+    low = _log_ratio(low_p, q * (1 + laws.rounding) + err)
     # Unlisted outcomes may never occur on the right: their mass is taken out of delta.
-    high_p = p * (1 + ROUNDING) + err - (delta - laws.missing)
-    high = _log_ratio(high_p, np.maximum(q * (1 - ROUNDING) - err, 0.0))
+    high_p = p * (1 + laws.rounding) + err - (delta - laws.missing)
+    high = _log_ratio(high_p, np.maximum(q * (1 - laws.rounding) - err, 0.0))
     if laws.missing > delta:
         high = math.inf
     return Bounds(max(0.0, low), max(0.0, high))

@@ -21,6 +21,7 @@ Ints: TypeAlias = NDArray[np.int64]
 EPSILON = 1.0
 MISPRINTED = math.sqrt(2 * 10 * math.log(1.25 / 1e-5) / EPSILON)
 """M13 at sensitivity 10, epsilon 1, delta 1e-5."""
+THRESHOLD = 6
 MIXED = 8e-4
 """A sensitivity below the mixed mechanism's threshold sqrt(pi) delta epsilon / 2 at delta 1e-3."""
 
@@ -128,6 +129,26 @@ def nan_passes(data: Sequence[float], n: int, seed: int) -> Floats:
     """A clamped mean that lets NaN through."""
     mean = float(np.mean(np.clip(data, 0, 1)))
     return _read(mean + np.random.default_rng(seed).laplace(0, 1 / len(data), n))
+
+
+def keys_that_occur(data: Sequence[int], n: int, seed: int) -> list[tuple[int, ...]]:
+    """A noisy histogram of the keys that occur in the data, with the keys."""
+    rng = np.random.default_rng(seed)
+    keys = sorted(set(data))
+    counts = [data.count(k) + laplace_integers(1 / EPSILON, n, rng) for k in keys]
+    return [(*keys, *row) for row in np.stack(counts, axis=1).tolist()]
+
+
+def threshold_reached(data: Sequence[int], n: int, seed: int) -> NDArray[np.bool_]:
+    """A key is shown when its noisy count reaches THRESHOLD; delta was computed for exceeding."""
+    noise = laplace_integers(1 / EPSILON, n, np.random.default_rng(seed))
+    return (noise + len(data) >= THRESHOLD) & bool(data)
+
+
+def bounds_from_data(data: Sequence[float], n: int, seed: int) -> Floats:
+    """A sum whose noise is scaled by the largest value that occurs."""
+    noise = np.random.default_rng(seed).laplace(0, max(data) / EPSILON, n)
+    return _read(sum(data) + noise)
 
 
 def free_count(data: Sequence[int], n: int, seed: int) -> Ints:

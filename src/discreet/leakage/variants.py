@@ -83,7 +83,7 @@ def _case(
         right=tuple(right),
         laws=lambda: variant.laws(left, right),
         broken=bool(why),
-        samples=400_000,
+        samples=200_000,
         why=why,
     )
 
