@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -49,9 +50,13 @@ class Side:
         except (subprocess.SubprocessError, OSError, ValueError, IndexError) as error:
             self.note = reason(error)
             return
+        answer = result.pop("answer")
+        if not all(map(math.isfinite, answer if isinstance(answer, list) else [answer or 0.0])):
+            self.note = "no finite answer"  # then its time says nothing either
+            return
+        self.answer = answer
         self.runs += 1
         self.spent += result["seconds"]
-        self.answer = result.pop("answer")
         for key, value in result.items():
             pick = max if key == "mb" else min  # the fastest run, but the highest peak
             self.best[key] = pick(value, self.best.get(key, value))

@@ -1,6 +1,8 @@
 """The runner measures, survives a peer that fails, and writes its page. No time is asserted."""
 
 import json
+import sys
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -9,7 +11,7 @@ from benchmarks import page
 from benchmarks.__main__ import main
 from benchmarks.cases import SUITES, Case
 from benchmarks.environments import Peer, peers
-from benchmarks.measure import measure
+from benchmarks.measure import Side, measure
 
 TINY = Case(
     name="tiny",
@@ -47,6 +49,16 @@ def test_a_peer_that_cannot_be_installed_is_noted(tmp_path, monkeypatch):
     )
     assert row["peer_s"] is None
     assert "not installed" in row["note"]
+
+
+@pytest.mark.parametrize("answer", ["float('inf')", "(1.0, float('nan'))"])
+def test_an_answer_that_is_not_finite_has_no_time(tmp_path, answer):
+    script = tmp_path / "endless.py"
+    script.write_text(f"def sgd():\n    return lambda: {answer}\n")
+    side = Side(peer=SimpleNamespace(name="endless", script=script, python=sys.executable))
+    side.run(Case(name="x", kind="sgd", params={}, peers={}))
+    assert side.note == "no finite answer"
+    assert side.best == {}
 
 
 def test_every_case_has_its_scripts():
