@@ -91,7 +91,7 @@ def test_longer_streams_break_variant_six_without_limit() -> None:
         exact.epsilon(variant.laws([0] * 2 * m, [1] * m + [-1] * m)).lower for m in (1, 2, 4, 6)
     ]
     assert all(b > a + 0.4 for a, b in itertools.pairwise(found))
-    # Lyu, Su, Li 2017, theorem 7: at least m epsilon / 2.
+    # Lyu, Su, Li 2017: at least m epsilon / 2.
     assert all(e >= m / 2 for e, m in zip(found, (1, 2, 4, 6), strict=True))
 
 

@@ -45,18 +45,23 @@ class Point(NamedTuple):
     epsilon: float
     delta: float
 
+    def __str__(self) -> str:
+        return f"(epsilon {self.epsilon:.4g}, delta {self.delta:.3g})"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """What an attack found.
 
-    ``epsilon`` is a lower bound on the true epsilon at ``at.delta``, wrong with probability at
-    most ``failure``; ``at`` is the point of the claim that is contradicted most, ``event`` the
-    event that does it, seen on left and on right with at least and at most these probabilities.
+    ``epsilon`` is a lower bound on the true epsilon at ``claimed.delta``, and ``refuted`` the point
+    of the claimed curve that is contradicted most, if any is, by ``event``: an event that has at
+    least probability ``at_least`` on one input and at most ``at_most`` on the other. All of this
+    is wrong with probability at most ``failure``.
     """
 
+    claimed: Point
     epsilon: float
-    at: Point
+    refuted: Point | None
     event: str
     at_least: float
     at_most: float
@@ -66,14 +71,16 @@ class Finding:
     @property
     def broken(self) -> bool:
         """Whether the claim is refuted."""
-        return self.epsilon > self.at.epsilon
+        return self.refuted is not None
 
     def __str__(self) -> str:
-        seen = f"{self.event}: at least {self.at_least:.3g} on one, at most {self.at_most:.3g}"
-        claim = f"epsilon {self.at.epsilon:.4g} at delta {self.at.delta:.3g}"
-        if not self.broken:
-            return f"{claim} not refuted by {self.samples} outputs (which proves nothing)"
-        return f"{claim} refuted: epsilon >= {self.epsilon:.4g} ({seen} on the other)"
+        if self.refuted is None:
+            return f"{self.claimed} not refuted by {self.samples} outputs (which proves nothing)"
+        true = _log_ratio((self.at_least, self.at_most), self.refuted.delta)
+        seen = (
+            f"probability >= {self.at_least:.3g} on one input, <= {self.at_most:.3g} on the other"
+        )
+        return f"{self.refuted} refuted, epsilon >= {true:.4g}: {self.event} has {seen}"
 
 
 def attack(
@@ -102,11 +109,22 @@ def attack(
     train = [Columns(run(value, 2 * learn)) for value in (left, right)]
     events = _learn(train[0], train[1], points=points, samples=samples, alpha=alpha)
     test = [Columns(run(value, samples)) for value in (left, right)]
-    findings = [
-        _test(event, test, points=points, level=alpha / (2 * len(events)), failure=alpha)
-        for event in events
-    ]
-    return max(findings, key=lambda f: f.epsilon - f.at.epsilon)
+    tested = [event.bounds(*test, level=alpha / (2 * len(events))) for event in events]
+    best, point = max(
+        itertools.product(range(len(events)), points),
+        key=lambda pair: _log_ratio(tested[pair[0]], pair[1].delta) - pair[1].epsilon,
+    )
+    refuted = _log_ratio(tested[best], point.delta) > point.epsilon
+    return Finding(
+        claimed=points[0],
+        epsilon=max(0.0, *(_log_ratio(bounds, points[0].delta) for bounds in tested)),
+        refuted=point if refuted else None,
+        event=str(events[best]),
+        at_least=tested[best][0],
+        at_most=tested[best][1],
+        samples=samples,
+        failure=alpha,
+    )
 
 
 def claim_points(claimed: Claimed) -> tuple[Point, ...]:
@@ -169,29 +187,19 @@ class _Event:
     threshold: float
     swapped: bool
 
-    def count(self, data: Columns) -> int:
+    def bounds(self, left: Columns, right: Columns, *, level: float) -> tuple[float, float]:
+        """At least this likely on one input, at most that likely on the other."""
+        one, other = (right, left) if self.swapped else (left, right)
+        return (
+            lower_bound(self._count(one), len(one), level),
+            upper_bound(self._count(other), len(other), level),
+        )
+
+    def _count(self, data: Columns) -> int:
         return int(np.count_nonzero(self.score(data) > self.threshold))
 
-
-def _test(
-    event: _Event, test: list[Columns], *, points: tuple[Point, ...], level: float, failure: float
-) -> Finding:
-    one, other = reversed(test) if event.swapped else test
-    n = len(one)
-    p = lower_bound(event.count(one), n, level)
-    q = upper_bound(event.count(other), n, level)
-    found = [_log_ratio(p - point.delta, q) for point in points]
-    best = max(range(len(points)), key=lambda i: found[i] - points[i].epsilon)
-    relation = f"{event.score} > {event.threshold:.6g}"
-    return Finding(
-        epsilon=max(0.0, found[best]),
-        at=points[best],
-        event=relation + (" (right)" if event.swapped else " (left)"),
-        at_least=p,
-        at_most=q,
-        samples=n,
-        failure=failure,
-    )
+    def __str__(self) -> str:
+        return f"{self.score} > {self.threshold:.6g} ({'right' if self.swapped else 'left'})"
 
 
 def lower_bound(hits: int, trials: int, level: float) -> float:
@@ -310,7 +318,9 @@ def _edges(left: Floats, right: Floats, *, most: int) -> Floats:
     return np.unique(np.quantile(np.concatenate((left, right)), levels))
 
 
-def _log_ratio(p: float, q: float) -> float:
+def _log_ratio(bounds: tuple[float, float], delta: float) -> float:
+    """What bounds on two probabilities prove about epsilon at delta."""
+    p, q = bounds[0] - delta, bounds[1]
     if p <= 0:
         return -math.inf
     return math.inf if q <= 0 else math.log(p / q)

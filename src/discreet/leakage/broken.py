@@ -123,7 +123,6 @@ def _noise() -> tuple[Case, ...]:
 
 def _sensitivities() -> tuple[Case, ...]:
     one = discrete_laplace(1 / EPSILON)
-    zeros25 = (0.0,) * 25
     return (
         _case(
             "clamp forgotten",
@@ -133,8 +132,13 @@ def _sensitivities() -> tuple[Case, ...]:
             laws=lambda: exact.pair(one.clamp(0, 10), one.shift(10).clamp(0, 10)),
             why="one value of 10 where 1 was declared",
         ),
-        _mean_case(
-            "mean by max(|lower|, |upper|)/n", mistakes.half_range_mean, (-1.0,) * 5, 1.0, "M2"
+        _case(
+            "mean by max(|lower|, |upper|)/n",
+            mistakes.half_range_mean,
+            (-1.0,) * 5,
+            (-1.0,) * 4 + (1.0,),
+            laws=lambda: _binned(stats.laplace(0, 0.2), stats.laplace(0.4, 0.2)),
+            why="the range is twice the larger bound (M2)",
         ),
         _case(
             "mean of a secret size",
@@ -151,8 +155,22 @@ def _sensitivities() -> tuple[Case, ...]:
             (0.0,) * 4 + (1.0,),
             why="noise on one input, none on the other (B28)",
         ),
-        _mean_case("deviation by R/n", mistakes.deviation_by_range, zeros25, 1.0, "M49"),
-        _case("block mean by the whole size", mistakes.block_mean, (0.0,), (0.2,), why="M43"),
+        _case(
+            "deviation by R/n",
+            mistakes.deviation_by_range,
+            (0.0,) * 25,
+            (0.0,) * 24 + (1.0,),
+            laws=lambda: _binned(stats.laplace(0, 0.04), stats.laplace(0.2, 0.04)),
+            why="it can move by R / sqrt(n) (M49)",
+        ),
+        _case(
+            "block mean by the whole size",
+            mistakes.block_mean,
+            (0.0,),
+            (0.2,),
+            laws=lambda: _binned(stats.laplace(0, 0.002), stats.laplace(0.2, 0.002)),
+            why="a block may hold a single record (M43)",
+        ),
         _case(
             "sum wraps around", mistakes.wrapping_sum, (2**31 - 1,), (2**31 - 1, 1), why="overflow"
         ),
@@ -286,12 +304,6 @@ def _lattice_case(
         broken=True,
         why=why,
     )
-
-
-def _mean_case(
-    name: str, draw: Callable[..., object], data: tuple[float, ...], new: float, why: str
-) -> Case:
-    return _case(name, draw, data, (*data[1:], new), why=why)
 
 
 def _binned(left: Continuous, right: Continuous, *, bins: int = 20_000) -> exact.Pair:
