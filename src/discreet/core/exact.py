@@ -47,6 +47,21 @@ def round_down(value: Fraction) -> float:
     return -round_up(-value)
 
 
+def root_down(value: Fraction) -> Fraction:
+    """The square root, rounded down by less than a relative 2**-64 (exact for squares)."""
+    # Scale so that the integer root has at least 65 bits.
+    shift = max(0, 66 - (value.numerator.bit_length() - value.denominator.bit_length()) // 2)
+    scaled = (value.numerator << 2 * shift) // value.denominator
+    root = Fraction(math.isqrt(scaled), 1 << shift)
+    exact = Fraction(math.isqrt(value.numerator), math.isqrt(value.denominator))
+    return exact if exact * exact == value else root
+
+
+def in_steps(value: float, exponent: int) -> Fraction:
+    """``value / 2**exponent`` without rounding."""
+    return Fraction(float(value)) / Fraction(2) ** exponent
+
+
 def ceil_div(numerator: int, denominator: int) -> int:
     """``ceil(numerator / denominator)`` for a positive denominator."""
     return -(-numerator // denominator)

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.core.exact import exp_minus
+from discreet.core.exact import exp_minus, in_steps
 from discreet.noise.bits import Bits
 from discreet.noise.exponential import CHUNK
 from discreet.noise.law import Floats, Ints
@@ -52,8 +52,8 @@ class BlockGaussian:
                 todo = todo[~accepted]
         return out
 
-    def rounded(self, values: Floats, bits: Bits) -> Ints:
-        """``floor(values + noise + 1/2)`` for continuous noise, exactly."""
+    def rounded(self, values: Floats, exponent: int, bits: Bits) -> Ints:
+        """``floor(values / 2**exponent + noise + 1/2)`` for continuous noise, exactly."""
         out = np.empty(len(values), dtype=np.int64)
         place_bits = max(1, bits.width * 5 // 8)
         for start in range(0, len(values), CHUNK):
@@ -61,7 +61,7 @@ class BlockGaussian:
             while todo.size:
                 draw = _Draw.of(self, todo.size, bits, place_bits=place_bits)
                 accepted = draw.accepted(exact_place=False)
-                out[todo] = draw.floor_of_sum(values[todo], accepted)
+                out[todo] = draw.floor_of_sum(values[todo], exponent, accepted)
                 todo = todo[~accepted]
         return out
 
@@ -153,11 +153,12 @@ class _Draw:
         unit = Fraction(self.law.block, 1 << uniform.bits)
         return uniform.value * unit, (uniform.value + 1) * unit
 
-    def floor_of_sum(self, values: Floats, accepted: NDArray[np.bool_]) -> Ints:
-        """``floor(value + 1/2 + S * magnitude)`` for the accepted draws."""
-        whole = np.floor(values)
+    def floor_of_sum(self, values: Floats, exponent: int, accepted: NDArray[np.bool_]) -> Ints:
+        """``floor(value / step + 1/2 + S * magnitude)`` for the accepted draws."""
+        steps = np.ldexp(values, -exponent)
+        whole = np.floor(steps)
         magnitude = self.blocks * float(self.law.block) + self._place(0.5)
-        y = values - whole + 0.5 + np.where(self.negative, -magnitude, magnitude)
+        y = steps - whole + 0.5 + np.where(self.negative, -magnitude, magnitude)
         floors = np.floor(y)
         largest = float(np.max(magnitude, initial=0.0)) + 2
         error = self.law.block * 2.0**-self.place_bits + largest * 2.0**-50
@@ -165,7 +166,7 @@ class _Draw:
         doubtful[list(self.lazy)] = True  # more of these places is known than the doubles say
         result = whole.astype(np.int64) + floors.astype(np.int64)
         for i in np.flatnonzero(doubtful & accepted):
-            result[i] = self._floor(int(i), Fraction(float(values[i])) + Fraction(1, 2))
+            result[i] = self._floor(int(i), in_steps(values[i], exponent) + Fraction(1, 2))
         return result
 
     def _floor(self, i: int, centre: Fraction) -> int:

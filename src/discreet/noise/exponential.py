@@ -25,7 +25,7 @@ CHUNK = 1 << 13
 # Beyond this many steps a double no longer resolves the integers well enough.
 LARGEST_SCALE = 1 << 33
 # Noise this large leaves the range of a release whatever it is added to: see mechanisms/additive.
-SATURATION = 3 << 61
+SATURATION = (3 << 61) - 1
 _VALUE_BITS = np.uint64((1 << 63) - 1)
 
 Decide: TypeAlias = Callable[[int, int, LazyUniform], int]

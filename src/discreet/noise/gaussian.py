@@ -157,14 +157,16 @@ def _magnitude(square: Fraction) -> Magnitude:
 
 @dataclass(frozen=True)
 class RoundedGaussian:
-    """A real number plus continuous Gaussian noise, rounded to the nearest whole step, exactly.
+    """A real number plus continuous Gaussian noise, rounded to the nearest multiple of a step.
 
     Rounding is post-processing: the release is as private as the ideal real-valued mechanism, in
-    any dimension, and no sensitivity is added for the grid. ``square`` is sigma^2 in steps.
+    any dimension, and no sensitivity is added for the grid. ``square`` is sigma^2 in steps of
+    ``2**exponent``.
     """
 
     square: Fraction
+    exponent: int
 
     def add(self, values: Floats, bits: Bits) -> Ints:
-        """Round ``values + noise`` (in steps) to integers, half upwards."""
-        return BlockGaussian(self.square).rounded(values, bits)
+        """``floor(values / step + noise + 1/2)``, exactly."""
+        return BlockGaussian(self.square).rounded(values, self.exponent, bits)

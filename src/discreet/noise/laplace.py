@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from discreet.core.check import positive
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus
+from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus, in_steps
 from discreet.noise.bits import Bits
 from discreet.noise.exponential import LARGEST_SCALE, floored_exponentials, guess
 from discreet.noise.law import Floats, Ints, Law, floats, sized
@@ -100,7 +100,7 @@ class DiscreteLaplace(Law):
         return math.log(math.tanh(rate / 2)) - rate * np.abs(floats(k))
 
     def cdf(self, k: ArrayLike) -> Floats:
-        return self.sf(-floats(k) - 1)
+        return self.sf(-np.floor(floats(k)) - 1)
 
     def sf(self, k: ArrayLike) -> Floats:
         x = np.floor(floats(k))
@@ -164,22 +164,27 @@ class DiscreteLaplace(Law):
 
 @dataclass(frozen=True)
 class RoundedLaplace:
-    """A real number plus continuous Laplace noise, rounded to the nearest whole step, exactly.
+    """A real number plus continuous Laplace noise, rounded to the nearest multiple of a step.
 
     Rounding is post-processing: the release is as private as the ideal real-valued mechanism, in
-    any dimension, and no sensitivity is added for the grid. ``scale`` is in steps.
+    any dimension, and no sensitivity is added for the grid. ``scale`` is in steps of
+    ``2**exponent``.
     """
 
     scale: Fraction
+    exponent: int
 
     def add(self, values: Floats, bits: Bits) -> Ints:
-        """Round ``values + noise`` (in steps) to integers, half upwards."""
-        whole = np.floor(values)
-        # The fraction can round up to 1; the exact decision below never uses it.
-        offset = values - whole + 0.5
-        exact = partial(self._decide, values, whole)
+        """``floor(values / step + noise + 1/2)``, exactly."""
+        steps = np.ldexp(values, -self.exponent)
+        whole = np.floor(steps)
         noise = floored_exponentials(
-            len(values), bits, scale=self.scale, decide=exact, offset=offset, reflect=True
+            len(values),
+            bits,
+            scale=self.scale,
+            decide=partial(self._decide, values, whole),
+            offset=steps - whole + 0.5,
+            reflect=True,
         )
         return whole.astype(np.int64) + noise
 
@@ -190,7 +195,7 @@ class RoundedLaplace:
 
         ``floor(a + E) >= m`` iff ``E >= m - a``; ``j >= m`` iff ``a - E < 1 - m``.
         """
-        a = Fraction(float(values[index])) - int(whole[index]) + Fraction(1, 2)
+        a = in_steps(values[index], self.exponent) - int(whole[index]) + Fraction(1, 2)
         size = guess(uniform, self.scale)
         shift = -a if sign > 0 else a - 1
         return sign * invert(uniform, partial(self._longer, shift), math.floor(size - shift))

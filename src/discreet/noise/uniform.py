@@ -53,6 +53,16 @@ def bernoulli(p: Number, size: int, bits: Bits) -> NDArray[np.bool_]:
     return _settle(coins, words == np.uint64(threshold), words, bits, lambda _: real)
 
 
+def bernoulli_real(p: Real, size: int, bits: Bits) -> NDArray[np.bool_]:
+    """Coins that are True with probability exactly ``p``, a real number in [0, 1)."""
+    words = bits.words(sized(size))
+    low, high = p(bits.width)
+    last = (1 << bits.width) - 1
+    coins = words < np.uint64(min(low, last))
+    doubtful = (words >= np.uint64(min(low, last))) & (words <= np.uint64(min(high, last)))
+    return _settle(coins, doubtful, words, bits, lambda _: p)
+
+
 def bernoulli_exp(steps: Ints, rate: Fraction, bits: Bits) -> NDArray[np.bool_]:
     """Coins that are True with probability exactly ``exp(-rate * steps[i])``, steps >= 0."""
     words = bits.words(len(steps))

@@ -1,0 +1,147 @@
+"""Divergences and intervals from the exact laws, by routes the accountant does not use."""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+
+import numpy as np
+from scipy import integrate, signal, special
+
+from discreet.core import events
+from discreet.core.errors import Unsupported
+from discreet.noise.bounded import BoundedLaplace
+from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
+from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
+from discreet.noise.law import Law
+
+# Lattices up to this size are summed point by point.
+_LARGEST_SUM = 1 << 20
+_LARGEST_SIGMA = 4096.0
+# Squared shifts up to this have few enough splits into squares to try all.
+_LARGEST_SPLIT = 12
+
+
+def half_width(noise: object, level: float) -> float:
+    """The smallest w with P(|noise| <= w) >= level, in steps."""
+    if isinstance(noise, RoundedLaplace):
+        return -float(noise.scale) * math.log1p(-level) + 0.5
+    if isinstance(noise, RoundedGaussian):
+        return float(special.ndtri((1 + level) / 2)) * math.sqrt(noise.square) + 0.5
+    if isinstance(noise, Law):
+        return float(max(map(abs, noise.interval(level))))
+    raise Unsupported(f"No interval is known for {type(noise).__name__}.")
+
+
+@singledispatch
+def exact_delta(event: events.Event, epsilon: float) -> tuple[float, str]:
+    """The hockey-stick divergence of neighbouring outputs at ``epsilon``, and how it was found."""
+    raise Unsupported(f"No exact law is known for {type(event).__name__} (epsilon={epsilon:g}).")
+
+
+@exact_delta.register
+def _(event: events.DiscreteLaplace, epsilon: float) -> tuple[float, str]:
+    law = DiscreteLaplace(event.scale)
+    reach = 60 * float(event.scale) + event.shift
+    if reach <= _LARGEST_SUM:
+        return lattice_delta(law, event.shift, epsilon, math.ceil(reach))
+    crossing = (event.shift - epsilon * float(event.scale)) / 2
+    return half_line_delta(law, event.shift, epsilon, [crossing])
+
+
+@exact_delta.register
+def _(event: events.DiscreteGaussian, epsilon: float) -> tuple[float, str]:
+    law = DiscreteGaussian(square=event.variance)
+    total = math.floor(event.shift_squared)
+    if event.dimension == 1:
+        splits = [(math.isqrt(total),)]
+    elif total <= _LARGEST_SPLIT:
+        splits = partitions(total)
+    else:
+        # Too many to try: the coarsest and the finest lattice of losses.
+        splits = [(math.isqrt(total),), (1,) * min(total, 64)]
+    if law.sigma <= _LARGEST_SIGMA:
+        worst = max(_shifted_gaussian(law, shifts, epsilon) for shifts in splits)
+        return worst, f"sum over the lattice, {len(splits)} split(s) of the shift"
+    shift = math.isqrt(total)
+    crossing = shift / 2 - epsilon * float(law.square) / shift
+    return half_line_delta(law, shift, epsilon, [crossing])
+
+
+@exact_delta.register
+def _(event: events.TruncatedLaplace, epsilon: float) -> tuple[float, str]:
+    law = BoundedLaplace(event.scale, lower=-event.bound, upper=event.bound)
+    reach = event.bound + event.shift
+    if reach <= _LARGEST_SUM:
+        return lattice_delta(law, event.shift, epsilon, reach)
+    edge = float(event.shift - event.bound - 1)  # the last output that the neighbour cannot have
+    crossing = (event.shift - epsilon * float(event.scale)) / 2
+    return half_line_delta(law, event.shift, epsilon, [edge, crossing])
+
+
+@exact_delta.register
+def _(event: events.LaplaceNoise, epsilon: float) -> tuple[float, str]:
+    rate = 1 / float(event.scale)
+
+    def excess(x: float) -> float:
+        return max(0.0, math.exp(-rate * abs(x)) - math.exp(epsilon - rate * abs(x - 1))) * rate / 2
+
+    pieces = ((-60 / rate, 0.0), (0.0, 1.0), (1.0, 60 / rate))
+    total = sum(integrate.quad(excess, a, b, limit=400)[0] for a, b in pieces)
+    return total, "integral of the density"
+
+
+@exact_delta.register
+def _(event: events.GaussianNoise, epsilon: float) -> tuple[float, str]:
+    sigma = float(event.sigma)
+    # The density ratio exceeds e^epsilon exactly below this point.
+    end = 0.5 - epsilon * sigma**2
+
+    def excess(x: float) -> float:
+        ratio = epsilon + (2 * x - 1) / (2 * sigma**2)
+        return -math.expm1(ratio) * math.exp(-((x / sigma) ** 2) / 2)
+
+    total, _ = integrate.quad(excess, end - 12 * sigma, end, limit=400, epsabs=0, epsrel=1e-10)
+    return total / (sigma * math.sqrt(2 * math.pi)), "integral of the density"
+
+
+def lattice_delta(law: Law, shift: int, epsilon: float, reach: int) -> tuple[float, str]:
+    """Sum ``max(0, p(k) - e^epsilon p(k - shift))`` over the lattice; tails count in full."""
+    k = np.arange(-reach, reach + 1)
+    excess = law.pmf(k) - math.exp(epsilon) * law.pmf(k - shift)
+    tails = float(law.cdf(-reach - 1) + law.sf(reach))
+    return math.fsum(excess[excess > 0]) + tails, "sum over the lattice"
+
+
+def half_line_delta(
+    law: Law, shift: int, epsilon: float, crossings: list[float]
+) -> tuple[float, str]:
+    """The divergence of a log-concave law: the worst set is a half-line, near a crossing."""
+    ends = np.concatenate([math.floor(c) + np.arange(-8.0, 9.0) for c in crossings])
+    gap = law.cdf(ends) - math.exp(epsilon) * law.cdf(ends - shift)
+    return max(0.0, float(gap.max())), "tails of the lattice"
+
+
+def partitions(total: int, largest: int | None = None) -> list[tuple[int, ...]]:
+    """All ways to write ``total`` as a sum of positive squares, as the roots."""
+    if total == 0:
+        return [()]
+    top = math.isqrt(total) if largest is None else min(largest, math.isqrt(total))
+    return [(a, *rest) for a in range(top, 0, -1) for rest in partitions(total - a * a, a)]
+
+
+def _shifted_gaussian(law: DiscreteGaussian, shifts: tuple[int, ...], epsilon: float) -> float:
+    """The divergence for one integer shift vector: the loss depends on <shift, noise> only."""
+    reach = math.ceil(12 * law.sigma) + 2
+    base = law.pmf(np.arange(-reach, reach + 1))
+    masses = np.ones(1)
+    for a in shifts:
+        spread = np.zeros(2 * reach * a + 1)
+        spread[::a] = base
+        masses = np.maximum(signal.fftconvolve(masses, spread), 0) if len(masses) > 1 else spread
+    places = np.arange(len(masses)) - (len(masses) - 1) // 2
+    square = sum(a * a for a in shifts)
+    # Loss of output y under shift s: (|y - s|^2 - |y|^2) / (2 sigma^2) = (s^2 - 2<s, y>) / (...).
+    loss = (square - 2.0 * places) / (2 * float(law.square))
+    excess = masses * -np.expm1(epsilon - loss)
+    return math.fsum(excess[loss > epsilon]) + len(shifts) * 2 * float(law.sf(reach))

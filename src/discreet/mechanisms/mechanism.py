@@ -1,0 +1,79 @@
+"""What every mechanism offers, and the certificate that its guarantee was recomputed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core.errors import NotCertified
+
+# Sums in double precision may differ by this much, relatively and absolutely, between two routes.
+_ROUNDING = 1e-9
+_SMALLEST = 1e-15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One recomputation: the divergence of the exact law against the claim at one epsilon."""
+
+    part: str
+    epsilon: float
+    claimed: float
+    exact: float
+    route: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether the exact delta stays within the claim (up to rounding of doubles)."""
+        return self.exact <= self.claimed * (1 + _ROUNDING) + _SMALLEST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """All recomputations of a mechanism's guarantee."""
+
+    mechanism: str
+    guarantee: Guarantee
+    checks: tuple[Check, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every check holds."""
+        return all(check.holds for check in self.checks)
+
+    def demand(self) -> Certificate:
+        """This certificate, or NotCertified."""
+        if not self.holds:
+            raise NotCertified(f"{self.mechanism}: the exact law does not keep the claim.\n{self}")
+        return self
+
+    def __str__(self) -> str:
+        lines = [f"{self.mechanism}: {'certified' if self.holds else 'NOT CERTIFIED'}"]
+        lines += [
+            f"  {check.part}: at epsilon {check.epsilon:.6g} claimed delta {check.claimed:.6g}, "
+            f"exact {check.exact:.6g} ({check.route})"
+            for check in self.checks
+        ]
+        return "\n".join(lines)
+
+
+class Mechanism(ABC):
+    """A randomised map with a stated cost. Frozen: the same object always costs the same.
+
+    Every mechanism also has ``release``; what it takes and returns differs.
+    """
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """What one release costs."""
+
+    @property
+    @abstractmethod
+    def std(self) -> float:
+        """Standard deviation of the error of one released number."""
+
+    @abstractmethod
+    def certify(self) -> Certificate:
+        """Recompute the guarantee from the exact law; NotCertified if it does not hold."""

@@ -1,0 +1,62 @@
+"""Scores of candidates on a common integer scale, with the sensitivity that this leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet.core.check import positive
+from discreet.core.errors import OutOfDomain
+from discreet.core.exact import Number
+from discreet.core.grid import exponent_below
+from discreet.mechanisms.sensitivity import declared, whole
+from discreet.mechanisms.values import check_range, read
+from discreet.noise.law import Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Scores as multiples of ``2**exponent``; one unit moves a score by at most ``shift`` steps.
+
+    Rounding half upwards moves two numbers that are ``d`` steps apart to integers at most
+    ``ceil(d)`` apart, so ``shift = ceil(sensitivity / step)`` holds for each score by itself.
+    """
+
+    exponent: int
+    shift: int
+
+    @classmethod
+    def of(cls, sensitivity: Number) -> Scale:
+        """Whole scores for a whole sensitivity, else a grid of about a millionth of it."""
+        moved = declared(sensitivity)
+        if whole(moved) is not None:
+            return cls(exponent=0, shift=moved.numerator)
+        exponent = exponent_below(moved)
+        return cls(exponent=exponent, shift=-(-moved // Fraction(2) ** exponent).__floor__())
+
+    @property
+    def step(self) -> float:
+        """Size of a step."""
+        return 2.0**self.exponent
+
+    def read(self, scores: ArrayLike, *, name: str = "scores") -> Ints:
+        """Private scores in steps."""
+        values = read(scores)
+        if len(values.shape) != 1 or values.size == 0:
+            raise OutOfDomain(f"{name} must be a non-empty sequence of numbers.")
+        if values.whole is not None and self.exponent == 0:
+            return values.whole
+        reals = values.real if values.whole is None else values.whole.astype(np.float64)
+        assert reals is not None  # noqa: S101 - Values holds one or the other
+        check_range(reals, self.step)
+        # floor(x + 1/2) without the rounding of that sum: floor((floor(2x) + 1) / 2).
+        doubled = np.floor(np.ldexp(reals, 1 - self.exponent)).astype(np.int64)
+        return (doubled + 1) >> 1
+
+
+def rate_of(epsilon: Number, scale: Scale, *, monotonic: bool) -> Fraction:
+    """The factor of the scores: epsilon / (2 shift), or epsilon / shift if all move one way."""
+    return positive("epsilon", epsilon) / (scale.shift * (1 if monotonic else 2))

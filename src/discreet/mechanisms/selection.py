@@ -1,0 +1,276 @@
+"""Choosing one of many: exponential mechanism, permute-and-flip, report noisy maximum.
+
+Each takes scores of candidates (larger is better) and returns the index of one. A score may move
+by at most the sensitivity when one unit changes; ``monotonic=True`` promises that all scores move
+in the same direction, which halves the price.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import events
+from discreet.core.check import count, positive, probability
+from discreet.core.errors import Unsupported
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
+from discreet.mechanisms.scores import Scale, rate_of
+from discreet.noise.bits import Bits, system
+from discreet.noise.laplace import DiscreteLaplace
+from discreet.noise.law import Floats, Ints
+from discreet.noise.uniform import below, bernoulli_exp, exponential_choice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection(Mechanism):
+    """A private choice among candidates."""
+
+    epsilon: Fraction
+    scale: Scale
+    rate: Fraction
+    """Factor of the scores in steps: the log-ratio that one step of score is worth."""
+    monotonic: bool
+    relation: Relation
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What people call it."""
+
+    @abstractmethod
+    def choose(self, scores: Ints, bits: Bits) -> int:
+        """The index of the choice for scores in steps."""
+
+    @abstractmethod
+    def probabilities(self, scores: ArrayLike) -> Floats:
+        """The exact law of the choice, in double precision: private, for audits and planning."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one choice costs."""
+        return Guarantee(events.Pure(self.epsilon), self.relation)
+
+    @property
+    def std(self) -> float:
+        """A choice has no standard deviation."""
+        raise Unsupported("A choice has no standard deviation; interval() bounds its loss.")
+
+    def interval(self, level: float, *, candidates: int) -> tuple[float, float]:
+        """How far the chosen score may lie below the best, with probability at least ``level``.
+
+        P(loss >= g) <= (candidates - 1) exp(-rate * g), by a union bound over the others.
+        """
+        inside = float(probability("level", level, zero=False, one=False))
+        others = max(1, count("candidates", candidates) - 1)
+        steps = math.log(others / (1 - inside)) / float(self.rate)
+        return 0.0, max(0.0, steps) * self.scale.step
+
+    def release(self, scores: ArrayLike, *, bits: Bits | None = None) -> int:
+        """The index of the chosen candidate."""
+        steps = self.scale.read(scores)
+        return self.choose(steps, system() if bits is None else bits)
+
+    def certify(self) -> Certificate:
+        """Compare the exact laws on the neighbours that are hardest to protect.
+
+        All scores equal and one against the rest, for 2, 3 and 10 candidates, in both directions:
+        the patterns in which the ratio of the laws is largest for these mechanisms.
+        """
+        checks = []
+        claimed = self.guarantee.delta(float(self.epsilon))
+        for size in (2, 3, 10):
+            exact = max(self._divergence(*pair) for pair in self._neighbours(size))
+            checks.append(
+                Check(
+                    part=f"{size} candidates",
+                    epsilon=float(self.epsilon),
+                    claimed=claimed,
+                    exact=exact,
+                    route="exact law of the choice",
+                )
+            )
+        certificate = Certificate(
+            mechanism=self.name, guarantee=self.guarantee, checks=tuple(checks)
+        )
+        return certificate.demand()
+
+    def _neighbours(self, size: int) -> list[tuple[Floats, Floats]]:
+        shift = self.scale.shift * self.scale.step
+        up = np.zeros(size)
+        up[0] = shift
+        down = np.full(size, 0.0 if self.monotonic else -shift)
+        down[0] = 0.0 if self.monotonic else shift
+        far = np.zeros(size)
+        far[0] = -20 * shift
+        near = far + up
+        return [(up, np.zeros(size)), (down, np.zeros(size)), (near, far)]
+
+    def _divergence(self, left: Floats, right: Floats) -> float:
+        p, q = self.probabilities(left), self.probabilities(right)
+        factor = math.exp(float(self.epsilon))
+        excess = [float(np.maximum(a - factor * b, 0).sum()) for a, b in ((p, q), (q, p))]
+        return max(excess)
+
+    def __repr__(self) -> str:
+        return f"{self.name}({self.guarantee!r})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Exponential(Selection):
+    """P(i) proportional to exp(rate * score_i). Made by `exponential`."""
+
+    @property
+    def name(self) -> str:
+        return "exponential"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Bounded range: composes better than other epsilon-DP mechanisms."""
+        return Guarantee(events.BoundedRange(self.epsilon), self.relation)
+
+    def choose(self, scores: Ints, bits: Bits) -> int:
+        return exponential_choice(scores, self.rate, bits)
+
+    def probabilities(self, scores: ArrayLike) -> Floats:
+        steps = self.scale.read(scores)
+        weights = np.exp(-float(self.rate) * (steps.max() - steps))
+        return weights / weights.sum()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PermuteAndFlip(Selection):
+    """Candidates in random order, each taken with exp(-rate * gap). Made by `permute_and_flip`."""
+
+    @property
+    def name(self) -> str:
+        return "permute_and_flip"
+
+    def choose(self, scores: Ints, bits: Bits) -> int:
+        # The first head in a random order is a uniformly random head: flip all, choose one.
+        heads = np.flatnonzero(bernoulli_exp(scores.max() - scores, self.rate, bits))
+        return int(heads[below(len(heads), 1, bits)[0]])
+
+    def probabilities(self, scores: ArrayLike) -> Floats:
+        steps = self.scale.read(scores)
+        p = np.exp(-float(self.rate) * (steps.max() - steps))
+        # P(i) = p_i E[1 / (1 + heads among the others)] = p_i int_0^1 prod_{j != i} (1 - p_j t) dt
+        nodes, weights = np.polynomial.legendre.leggauss(len(p) // 2 + 2)
+        t = (nodes + 1) / 2
+        factors = 1 - p[:, None] * t
+        products = [np.prod(np.delete(factors, i, axis=0), axis=0) for i in range(len(p))]
+        chosen: Floats = p * (np.array(products) @ weights) / 2
+        return chosen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class NoisyMax(Selection):
+    """The largest score after discrete Laplace noise; ties to the first. Made by `noisy_max`."""
+
+    @property
+    def name(self) -> str:
+        return "noisy_max"
+
+    def choose(self, scores: Ints, bits: Bits) -> int:
+        noise = DiscreteLaplace(1 / self.rate).sample(len(scores), bits)
+        return int(np.argmax(scores + noise))
+
+    def probabilities(self, scores: ArrayLike) -> Floats:
+        steps = self.scale.read(scores)
+        law = DiscreteLaplace(1 / self.rate)
+        reach = math.ceil(45 / float(self.rate)) + int(steps.max() - steps.min())
+        if reach > 1 << 22:
+            raise Unsupported("The exact law is computed for noise below 10**5 steps.")
+        top = np.arange(-reach, reach + 1) + steps.max()
+        # Candidate i wins at level v if the earlier ones stay below v and the later at most at v.
+        below_v = np.array([law.cdf(top - 1 - s) for s in steps])
+        at_most = np.array([law.cdf(top - s) for s in steps])
+        chosen = np.empty(len(steps))
+        for i, s in enumerate(steps):
+            others = np.prod(below_v[:i], axis=0) * np.prod(at_most[i + 1 :], axis=0)
+            chosen[i] = float(np.sum(law.pmf(top - s) * others))
+        return chosen
+
+
+def exponential(
+    *,
+    sensitivity: Number,
+    epsilon: Number,
+    monotonic: bool = False,
+    relation: Relation = Relation.ADD_REMOVE,
+) -> Exponential:
+    """The exponential mechanism: an exact draw with P(i) proportional to exp(rate * score_i).
+
+    Theorem: epsilon-DP under ``relation``, and of bounded range epsilon.
+    Proof: the log-ratio of candidate i is ``rate * (change of score i) - log(change of the
+        normaliser)``; over i it ranges over an interval of length 2 rate * sensitivity (rate *
+        sensitivity if monotonic), which is epsilon, and it contains zero.
+    Source: McSherry, Talwar 2007; Dong, Durfee, Rogers 2020 (bounded range).
+    Needs: every score moves by at most ``sensitivity``.
+    """
+    scale = Scale.of(sensitivity)
+    return Exponential(
+        epsilon=positive("epsilon", epsilon),
+        scale=scale,
+        rate=rate_of(epsilon, scale, monotonic=monotonic),
+        monotonic=monotonic,
+        relation=relation,
+    )
+
+
+def permute_and_flip(
+    *,
+    sensitivity: Number,
+    epsilon: Number,
+    monotonic: bool = False,
+    relation: Relation = Relation.ADD_REMOVE,
+) -> PermuteAndFlip:
+    """Permute-and-flip: never a larger expected loss than the exponential mechanism.
+
+    Theorem: epsilon-DP under ``relation`` (but not of bounded range: it composes as pure DP).
+    Proof: McKenna, Sheldon 2020, Theorem 1; `certify` recomputes it from the exact law.
+    Source: McKenna, Sheldon 2020.
+    Needs: every score moves by at most ``sensitivity``.
+    """
+    scale = Scale.of(sensitivity)
+    return PermuteAndFlip(
+        epsilon=positive("epsilon", epsilon),
+        scale=scale,
+        rate=rate_of(epsilon, scale, monotonic=monotonic),
+        monotonic=monotonic,
+        relation=relation,
+    )
+
+
+def noisy_max(
+    *,
+    sensitivity: Number,
+    epsilon: Number,
+    monotonic: bool = False,
+    relation: Relation = Relation.ADD_REMOVE,
+) -> NoisyMax:
+    """Report noisy maximum with discrete Laplace noise; only the index is released.
+
+    Theorem: epsilon-DP under ``relation``.
+    Proof: fix the noise of all but candidate i. It wins iff its noise reaches an integer c; on a
+        neighbour c grows by at most twice the sensitivity (once, if monotonic), and the discrete
+        Laplace tail P(Z >= c) falls by at most exp(growth / scale). Ties go to the first index,
+        which only makes c an integer.
+    Source: Dwork, Roth 2014, Claim 3.9, adapted to the integers.
+    Needs: every score moves by at most ``sensitivity``.
+    """
+    scale = Scale.of(sensitivity)
+    return NoisyMax(
+        epsilon=positive("epsilon", epsilon),
+        scale=scale,
+        rate=rate_of(epsilon, scale, monotonic=monotonic),
+        monotonic=monotonic,
+        relation=relation,
+    )

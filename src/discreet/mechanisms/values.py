@@ -1,0 +1,76 @@
+"""Private inputs at the door: whole or real numbers, finite, in range; the shape is remembered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.core.errors import OutOfDomain
+from discreet.noise.law import Floats, Ints
+
+# Inputs up to here plus saturated noise fit 64 bits, and the sum is clamped to LARGEST_OUTPUT:
+# whatever the input, saturated noise leaves the range, so the release is exactly the clamped sum.
+LARGEST_INPUT = 1 << 61
+LARGEST_OUTPUT = 1 << 62
+
+Released: TypeAlias = Any
+"""A Python number for a scalar input, an array of the same shape for an array."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A private input as a flat array: `whole` or `real`, never both."""
+
+    whole: Ints | None
+    real: Floats | None
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def restore(self, flat: NDArray[np.int64] | NDArray[np.float64]) -> Released:
+        """The released numbers in the shape of the input."""
+        return flat.reshape(self.shape) if self.shape else flat.item()
+
+
+def read(value: ArrayLike) -> Values:
+    """Check a private input. Nothing of it appears in an error."""
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError, OverflowError):
+        raise OutOfDomain("value must be a number or a rectangular array of numbers.") from None
+    if array.size == 0:
+        empty = np.empty(0, dtype=np.float64)
+        if array.dtype.kind in "iu":
+            return Values(empty.astype(np.int64), None, array.shape)
+        return Values(None, empty, array.shape)
+    if array.dtype.kind in "iu":
+        limit = LARGEST_INPUT
+        if array.max() > limit or (array.dtype.kind == "i" and array.min() < -limit):
+            raise OutOfDomain("value must lie within -2**61 and 2**61: clip it to declared bounds.")
+        return Values(np.ascontiguousarray(array, dtype=np.int64).ravel(), None, array.shape)
+    if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
+        if not np.isfinite(array).all():
+            raise OutOfDomain("value must be finite: replace NaN and infinity by a declared value.")
+        return Values(None, np.ascontiguousarray(array, dtype=np.float64).ravel(), array.shape)
+    raise OutOfDomain(f"value must hold integers or doubles, got dtype {array.dtype}.")
+
+
+def check_range(reals: Floats, step: float) -> None:
+    """Refuse real values that a grid of ``step`` cannot hold."""
+    if reals.size and not np.abs(reals).max() <= LARGEST_INPUT * step:
+        raise OutOfDomain(
+            f"value must lie within {LARGEST_INPUT * step:g} of zero on a grid of {step:g}: "
+            "clip it to declared bounds or give a coarser grid."
+        )
+
+
+def clamped_sum(values: Ints, noise: Ints) -> Ints:
+    """``values + noise`` clamped to the range of a release; ``noise`` is overwritten."""
+    noise += values
+    return np.clip(noise, -LARGEST_OUTPUT, LARGEST_OUTPUT, out=noise)
