@@ -9,21 +9,24 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.accounting import conversion
-from discreet.accounting.leaves import leaves, reduced, sampling_rate, simple_pair
-from discreet.accounting.pairs import Pair
+from discreet.accounting import conversion, numeric, renyi
+from discreet.accounting.dominating import leaf_pairs
+from discreet.accounting.leaves import leaves, reduced, sampling_rate
 from discreet.accounting.pairs import delta as pair_delta
+from discreet.core.errors import Unsupported
 from discreet.core.events import (
     Approx,
     BoundedRange,
     DiscreteLaplace,
     Either,
     Event,
+    Gdp,
     Group,
     LaplaceNoise,
     Pure,
     Sampled,
     SampledWithoutReplacement,
+    TruncatedLaplace,
     Zcdp,
 )
 from discreet.core.exact import rational, round_up
@@ -39,11 +42,16 @@ class Answer:
 
 
 def epsilon(event: Event, *, delta: float) -> Answer:
-    """The smallest epsilon at ``delta`` over all accountants."""
+    """The smallest epsilon at ``delta`` over all accountants.
+
+    Theorem: every accountant gives an upper bound, hence so does the smallest.
+    """
     return _best(
         [
             ("basic composition", lambda: _basic_epsilon(event, rational(delta))),
-            ("closed form", lambda: _closed_epsilon(event, delta)),
+            ("the exact profile", lambda: _closed_epsilon(event, delta)),
+            ("privacy-loss distributions", lambda: _numeric_epsilon(event, delta)),
+            ("Rényi divergences", lambda: renyi.epsilon(event, delta=delta)),
         ]
     )
 
@@ -53,18 +61,54 @@ def delta(event: Event, *, epsilon: float) -> Answer:
     return _best(
         [
             ("basic composition", lambda: _basic_delta(event, rational(epsilon))),
-            ("closed form", lambda: _closed_delta(event, epsilon)),
+            ("the exact profile", lambda: _closed_delta(event, epsilon)),
+            ("privacy-loss distributions", lambda: _numeric_delta(event, epsilon)),
+            ("Rényi divergences", lambda: renyi.delta(event, epsilon=epsilon)),
         ],
         limit=1.0,
     )
 
 
 def rdp(event: Event, *, order: float) -> float:
-    return math.inf
+    """The Rényi divergence of the given order, an upper bound."""
+    bound = basic(event)
+    divergence = renyi.divergence(event, order=order)
+    if bound[0] is not None and bound[1] == 0:  # D_order <= D_infinity
+        divergence = min(divergence, round_up(bound[0]))
+    return divergence
 
 
 def bounds(event: Event, *, delta: float) -> tuple[float, float]:
-    return 0.0, epsilon(event, delta=delta).value
+    """A lower and an upper bound of epsilon at ``delta``.
+
+    Theorem: some mechanism with this event attains at least the lower one.
+    """
+    high = epsilon(event, delta=delta).value
+    low = numeric.epsilon(event, delta=delta, side="lower")
+    if _closed_delta(event, 0.0) <= 1.0 and _is_attained(event):
+        low = max(low, high * (1 - 1e-9))
+    return min(low, high), high
+
+
+def _is_attained(event: Event) -> bool:
+    """Whether the closed form is the exact profile and not merely a bound."""
+    found = list(leaves(event))
+    kinds = (Gdp, Pure, Approx, LaplaceNoise, DiscreteLaplace, TruncatedLaplace)
+    if len(found) == 1 and found[0][1] == 1 and isinstance(found[0][0], kinds):
+        return True
+    return all(isinstance(leaf, Gdp) for leaf, _ in found)
+
+
+def _numeric_epsilon(event: Event, delta: float) -> float:
+    return math.inf if _has_closed_form(event) else numeric.epsilon(event, delta=delta, side="upper")
+
+
+def _numeric_delta(event: Event, epsilon: float) -> float:
+    return 1.0 if _has_closed_form(event) else numeric.delta(event, epsilon=epsilon, side="upper")
+
+
+def _has_closed_form(event: Event) -> bool:
+    return math.isfinite(_closed_delta(event, 1.0))
 
 
 def _best(accountants: list[tuple[str, Callable[[], float]]], *, limit: float = math.inf) -> Answer:
@@ -139,18 +183,24 @@ def _bounded(leaf: Event) -> tuple[Fraction, Fraction] | None:
 # ── closed forms: one leaf, used once, or Gaussians only ─────────────────────
 
 
-def _single(event: Event) -> Pair | None:
-    """The pair of an event that is a single leaf used once."""
+def _single_delta(event: Event, epsilon: float) -> float:
+    """The profile of a single leaf, the worse of both directions; infinity if it is not one."""
     found = list(leaves(event))
-    if len(found) == 1 and found[0][1] == 1:
-        return simple_pair(found[0][0])
-    return None
+    if len(found) != 1 or found[0][1] != 1 or isinstance(found[0][0], Zcdp):
+        return math.inf
+    try:
+        remove, add, slack = leaf_pairs(found[0][0], "upper")
+    except Unsupported:
+        return math.inf
+    at = np.asarray([epsilon - 2 * slack])
+    worst = max(float(pair_delta(pair, at)[0]) for pair in (remove, add))
+    return min(1.0, worst * math.exp(slack))
 
 
 def _closed_delta(event: Event, epsilon: float) -> float:
-    pair = _single(event)
-    if pair is not None:
-        return float(pair_delta(pair, np.asarray([epsilon]))[0])
+    single = _single_delta(event, epsilon)
+    if math.isfinite(single):
+        return single
     rest = reduced(event, "upper")
     if rest.parts or rest.rho or rest.xi:
         return math.inf

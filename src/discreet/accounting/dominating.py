@@ -1,0 +1,200 @@
+"""The dominating pairs of a leaf in both directions, also where only a curve is known.
+
+A curve (zCDP, a group on a sample, the worst of several) becomes a pair by its convex hull: the
+true profile is convex in ``e^eps`` and lies below the curve, hence below the hull at the dots and
+below the chords between them; the chords are the profile of a pair with atoms at the dots.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from discreet.accounting import conversion, pairs
+from discreet.accounting.conversion import Floats
+from discreet.accounting.leaves import Side, leaves, reduced, sampling_rate, simple_pair
+from discreet.accounting.pairs import (
+    AddPair,
+    Atoms,
+    GaussianPair,
+    Pair,
+    RemovePair,
+    WithoutReplacementPair,
+)
+from discreet.core.errors import Unsupported
+from discreet.core.events import (
+    BoundedRange,
+    Either,
+    Event,
+    Group,
+    Pure,
+    Sampled,
+    SampledWithoutReplacement,
+)
+
+# The largest loss that is worth following; beyond it numerical composition abstains.
+LARGEST_LOSS = 400.0
+
+Both = tuple[Pair, Pair, float]
+"""The pairs for removal and for addition, and the slack of the laws behind them."""
+
+
+def part_pairs(
+    parts: tuple[tuple[Event, int], ...], mu_squared: float, *, side: Side
+) -> tuple[list[tuple[Pair, int]], list[tuple[Pair, int]], float]:
+    """All pairs with counts, for removal and for addition, and the total slack."""
+    removal: list[tuple[Pair, int]] = []
+    addition: list[tuple[Pair, int]] = []
+    slack = 0.0
+    for leaf, count in parts:
+        remove, add, loose = leaf_pairs(leaf, side)
+        removal.append((remove, count))
+        addition.append((add, count))
+        slack += count * loose
+    if mu_squared > 0:
+        gaussian = GaussianPair(math.sqrt(mu_squared))
+        removal.append((gaussian, 1))
+        addition.append((gaussian, 1))
+    return removal, addition, slack
+
+
+@lru_cache(maxsize=4096)
+def leaf_pairs(leaf: Event, side: Side) -> Both:
+    """The pairs of one leaf; for the lower side, pairs that some such mechanism attains."""
+    match leaf:
+        case BoundedRange(epsilon) if side == "lower":
+            return leaf_pairs(Pure(epsilon / 2), side)  # t = eps/2 of the family
+        case Either(branches):
+            if side == "lower":
+                return event_pairs(branches[0], side)
+            pair = _worst(branches)
+            return pair, pair, 0.0
+        case Group(size, (Sampled() | SampledWithoutReplacement()) as inner):
+            if side == "lower":
+                return event_pairs(inner, side)
+            pair = _grouped(inner, size)
+            return pair, pair, 0.0
+        case Sampled(rate, inner):
+            remove, add, slack = event_pairs(inner, side)
+            return RemovePair(float(rate), remove), AddPair(float(rate), add), slack
+        case SampledWithoutReplacement(_, _, inner):
+            pair, _, slack = event_pairs(inner, side)
+            rate = float(sampling_rate(leaf))
+            if side == "lower":
+                # A record that is not drawn may look like the second one: attained.
+                return RemovePair(rate, pair), RemovePair(rate, pair), slack
+            drawn = WithoutReplacementPair(rate, pair)
+            return drawn, drawn, slack
+        case _:
+            simple = simple_pair(leaf)
+            if simple is None:
+                raise Unsupported(f"{type(leaf).__name__} has no numerical pair.")
+            return simple, simple, 0.0
+
+
+@lru_cache(maxsize=1024)
+def event_pairs(event: Event, side: Side) -> Both:
+    """The pairs of a whole event: its only part, or the composition set on a grid."""
+    rest = reduced(event, side)
+    found = part_pairs(rest.parts, rest.mu_squared, side=side)
+    removal, addition, slack = found[0], found[1], found[2] + rest.slack
+    if rest.rho or rest.xi:
+        if side == "lower":
+            mu = math.sqrt(rest.mu_squared + 2 * float(rest.rho))
+            return GaussianPair(mu), GaussianPair(mu), slack
+        hull = concentrated(rest.rho, rest.xi)
+        removal, addition = [*removal, (hull, 1)], [*addition, (hull, 1)]
+    if not removal:
+        nothing = Atoms(np.zeros(1), np.ones(1))
+        return nothing, nothing, slack
+    if len(removal) == 1 and removal[0][1] == 1:
+        return removal[0][0], addition[0][0], slack
+    if side == "lower":
+        return removal[0][0], addition[0][0], slack  # a part of the whole
+    from discreet.accounting.numeric import as_atoms
+
+    remove = as_atoms(removal)
+    return remove, (remove if removal == addition else as_atoms(addition)), slack
+
+
+@lru_cache(maxsize=256)
+def concentrated(rho: object, xi: object) -> Atoms:
+    """The hull of what (xi, rho)-zCDP allows (CKS)."""
+    r, x = float(rho) * conversion.UP, float(xi) * conversion.UP  # type: ignore[arg-type]
+    top = conversion.zcdp_epsilon(r, delta=1e-40, xi=x)
+    return curve(lambda e: conversion.zcdp_delta(e, rho=r, xi=x), top)
+
+
+def _worst(branches: tuple[Event, ...]) -> Pair:
+    """The pointwise worst of several profiles; the maximum of convex curves is convex."""
+    both = [event_pairs(branch, "upper") for branch in branches]
+
+    def profile(epsilon: Floats) -> Floats:
+        values = []
+        for remove, add, slack in both:
+            for pair in {id(remove): remove, id(add): add}.values():
+                inside = pairs.delta(pair, epsilon - 2 * slack)
+                values.append(np.minimum(math.exp(slack) * inside, 1.0))
+        return np.max(values, axis=0)
+
+    tops = [float(pair.spread(1e-30, count=50)[-1]) for both_ in both for pair in both_[:2]]
+    return curve(profile, max(tops))
+
+
+def _grouped(inner: Event, size: int) -> Pair:
+    """A group on a sample: ``delta_k(eps) = delta(eps/k) expm1(eps)/expm1(eps/k)`` (B24)."""
+    remove, add, slack = event_pairs(inner, "upper")
+
+    def profile(epsilon: Floats) -> Floats:
+        one = np.maximum(epsilon / size, 1e-12)
+        inside = np.maximum(
+            pairs.delta(remove, one - 2 * slack), pairs.delta(add, one - 2 * slack)
+        )
+        with np.errstate(over="ignore"):
+            growth = np.expm1(size * one) / np.expm1(one)
+        return np.minimum(np.where(inside > 0, math.exp(slack) * inside * growth, 0.0), 1.0)
+
+    top = size * float(remove.spread(1e-30, count=50)[-1])
+    return curve(profile, top)
+
+
+def curve(profile: Callable[[Floats], Floats], top: float) -> Atoms:
+    """A pair whose profile is at least the given one at every epsilon >= 0 and its mirror image.
+
+    Theorem: see the head of this module; the mirror is HS_{-e}(P|Q) = 1 - e^-e (1 - HS_e(Q|P)).
+    Needs: ``profile`` bounds the profile of both orders.
+    """
+    top = min(max(top, 1e-6), LARGEST_LOSS)
+    right = np.linspace(0.0, top, 1200)
+    dots = np.minimum(profile(right) * (1 + 1e-12), 1.0)
+    left = -right[:0:-1]
+    mirrored = -np.expm1(left) + np.exp(left) * dots[:0:-1]
+    x = np.concatenate([[0.0], np.exp(left), np.exp(right)])
+    y = np.concatenate([[1.0], np.minimum(mirrored * (1 + 1e-15), 1.0), dots])
+    keep = _hull(x, y)
+    x, y = x[keep], y[keep]
+    slopes = np.append(np.diff(y) / np.diff(x), 0.0)
+    q = np.maximum(np.diff(slopes), 0.0)
+    losses = np.log(x[1:])
+    mass = q * x[1:] * (1 + 1e-9)
+    used = mass > 0
+    return Atoms(losses[used], mass[used], min(1.0, float(y[-1])))
+
+
+def _hull(x: Floats, y: Floats) -> list[int]:
+    """Indices of the lower convex hull (monotone chain)."""
+    chain: list[int] = []
+    for i in range(x.size):
+        while len(chain) > 1:
+            a, b = chain[-2], chain[-1]
+            if (y[b] - y[a]) * (x[i] - x[a]) < (y[i] - y[a]) * (x[b] - x[a]):
+                break
+            chain.pop()
+        chain.append(i)
+    return chain
+
+
+__all__ = ["LARGEST_LOSS", "concentrated", "curve", "event_pairs", "leaf_pairs", "leaves"]
