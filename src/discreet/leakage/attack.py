@@ -105,7 +105,7 @@ def attack(
     samples = count("samples", samples, minimum=100)
     alpha = float(probability("failure", failure, zero=False, one=False))
     points = claim_points(claimed)
-    learn = min(LEARN, samples)
+    learn = min(LEARN, samples // 2)
     train = [Columns(run(value, 2 * learn)) for value in (left, right)]
     events = _learn(train[0], train[1], points=points, samples=samples, alpha=alpha)
     test = [Columns(run(value, samples)) for value in (left, right)]
@@ -138,6 +138,8 @@ def claim_points(claimed: Claimed) -> tuple[Point, ...]:
         return (Point(float(epsilon), float(delta)),)
     top = claimed.epsilon(0.0)
     head = Point(top, 0.0) if math.isfinite(top) else Point(claimed.epsilon(1e-6), 1e-6)
+    if not math.isfinite(head.epsilon):
+        return (head,)  # an empty claim: nothing can contradict it
     lower = [head.epsilon * share for share in (0.0, 0.25, 0.5, 0.75)]
     return (head, *(Point(e, claimed.delta(e)) for e in lower))
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
 
-import numpy as np
 from scipy import stats
 
 from discreet.leakage import exact, mistakes, variants
@@ -24,14 +22,6 @@ def cases() -> tuple[Case, ...]:
     """Every demonstrator, with the inputs that show the mistake."""
     wrong_variants = (case for case in variants.cases() if case.broken)
     return (*_scales(), *_noise(), *wrong_variants, *_sensitivities(), *_theorems(), *_inputs())
-
-
-class Continuous(Protocol):
-    """A distribution of scipy.stats."""
-
-    def cdf(self, x: Any) -> Any: ...
-    def ppf(self, q: Any) -> Any: ...
-    def isf(self, q: Any) -> Any: ...
 
 
 # ── the noise has the wrong size ──────────────────────────────────────────────────────────────
@@ -52,7 +42,7 @@ def _scales() -> tuple[Case, ...]:
             draw=mistakes.small_sigma,
             left=0.0,
             right=1.0,
-            laws=lambda: _binned(stats.norm(0, 0.9), stats.norm(1, 0.9)),
+            laws=lambda: exact.binned(stats.norm(0, 0.9), stats.norm(1, 0.9)),
             broken=True,
             samples=2_000_000,
             why="sigma 0.9 where 1 is needed",
@@ -137,7 +127,7 @@ def _sensitivities() -> tuple[Case, ...]:
             mistakes.half_range_mean,
             (-1.0,) * 5,
             (-1.0,) * 4 + (1.0,),
-            laws=lambda: _binned(stats.laplace(0, 0.2), stats.laplace(0.4, 0.2)),
+            laws=lambda: exact.binned(stats.laplace(0, 0.2), stats.laplace(0.4, 0.2)),
             why="the range is twice the larger bound (M2)",
         ),
         _case(
@@ -145,7 +135,9 @@ def _sensitivities() -> tuple[Case, ...]:
             mistakes.secret_size_mean,
             (0.0,) * 9 + (1.0,),
             (0.0,) * 9,
-            laws=lambda: _binned(stats.laplace(0.1, 0.1), stats.laplace(0, 1 / 9), bins=400_000),
+            laws=lambda: exact.binned(
+                stats.laplace(0.1, 0.1), stats.laplace(0, 1 / 9), bins=400_000
+            ),
             why="the scale itself depends on the data (B2)",
         ),
         _case(
@@ -160,7 +152,7 @@ def _sensitivities() -> tuple[Case, ...]:
             mistakes.deviation_by_range,
             (0.0,) * 25,
             (0.0,) * 24 + (1.0,),
-            laws=lambda: _binned(stats.laplace(0, 0.04), stats.laplace(0.2, 0.04)),
+            laws=lambda: exact.binned(stats.laplace(0, 0.04), stats.laplace(0.2, 0.04)),
             why="it can move by R / sqrt(n) (M49)",
         ),
         _case(
@@ -168,7 +160,7 @@ def _sensitivities() -> tuple[Case, ...]:
             mistakes.block_mean,
             (0.0,),
             (0.2,),
-            laws=lambda: _binned(stats.laplace(0, 0.002), stats.laplace(0.2, 0.002)),
+            laws=lambda: exact.binned(stats.laplace(0, 0.002), stats.laplace(0.2, 0.002)),
             why="a block may hold a single record (M43)",
         ),
         _case(
@@ -188,7 +180,7 @@ def _theorems() -> tuple[Case, ...]:
             draw=mistakes.misprinted_gaussian,
             left=0.0,
             right=10.0,
-            laws=lambda: _binned(stats.norm(0, MISPRINTED), stats.norm(10, MISPRINTED)),
+            laws=lambda: exact.binned(stats.norm(0, MISPRINTED), stats.norm(10, MISPRINTED)),
             broken=True,
             why="M13",
         ),
@@ -198,7 +190,7 @@ def _theorems() -> tuple[Case, ...]:
             draw=mistakes.mixed_noise,
             left=0.0,
             right=MIXED,
-            laws=lambda: _binned(stats.norm(0, math.sqrt(2)), stats.norm(1, math.sqrt(2))),
+            laws=lambda: exact.binned(stats.norm(0, math.sqrt(2)), stats.norm(1, math.sqrt(2))),
             broken=True,
             why="M35",
         ),
@@ -233,7 +225,7 @@ def _inputs() -> tuple[Case, ...]:
             mistakes.bounds_from_data,
             (0.5, 0.5),
             (0.5, 0.5, 1.0),
-            laws=lambda: _binned(stats.laplace(1, 0.5), stats.laplace(2, 1)),
+            laws=lambda: exact.binned(stats.laplace(1, 0.5), stats.laplace(2, 1)),
             why="the scale tells the largest value",
         ),
         Case(
@@ -304,17 +296,6 @@ def _lattice_case(
         broken=True,
         why=why,
     )
-
-
-def _binned(left: Continuous, right: Continuous, *, bins: int = 20_000) -> exact.Pair:
-    """Two continuous laws read on a grid: reading is post-processing, so a lower bound holds."""
-    tiny = 1e-15
-    low = min(left.ppf(tiny), right.ppf(tiny))
-    high = max(left.isf(tiny), right.isf(tiny))
-    edges = np.concatenate(([-np.inf], np.linspace(low, high, bins), [np.inf]))
-    masses = [np.maximum(np.diff(law.cdf(edges)), 0.0) for law in (left, right)]
-    # Each difference of cumulative probabilities is off by a rounding of numbers up to 1.
-    return exact.Pair(outcomes=range(bins + 1), left=masses[0], right=masses[1], error=1e-11)
 
 
 def _items(noise: Lattice) -> list[tuple[int, float]]:

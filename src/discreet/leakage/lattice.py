@@ -149,15 +149,14 @@ def discrete_gaussian(sigma: float, *, unseen: float = UNSEEN) -> Lattice:
 def listed(law: Law, *, unseen: float = UNSEEN) -> Lattice:
     """List a law of `discreet.noise` between two integers outside which less than unseen lies."""
     first, last = law.support
-    step = 1
-    while -step > first and float(law.cdf(-step - 1)) > unseen / 2:
-        step *= 2
-    lower = int(max(first, -step))
-    step = 1
-    while step < last and float(law.sf(step)) > unseen / 2:
-        step *= 2
-    k = np.arange(lower, int(min(last, step)) + 1, dtype=np.int64)
-    return Lattice(start=lower, mass=law.pmf(k), missing=unseen)
+    low = high = 1
+    while -low > first and float(law.cdf(-low - 1)) > unseen / 2:
+        low *= 2
+    while high < last and float(law.sf(high)) > unseen / 2:
+        high *= 2
+    k = np.arange(int(max(first, -low)), int(min(last, high)) + 1, dtype=np.int64)
+    missing = 0.0 if k[0] == first and k[-1] == last else unseen
+    return Lattice(start=int(k[0]), mass=law.pmf(k), missing=missing)
 
 
 def _positive(name: str, value: float) -> None:

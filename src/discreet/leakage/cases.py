@@ -1,0 +1,282 @@
+"""Our own mechanisms, registered for the audit.
+
+Each is attacked as a user would meet it: through ``release``, with seeded bits because an audit is
+a simulation. Where the output law can be listed it is, from the exact laws of the noise.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import stats
+
+from discreet.leakage import exact, lattice, outputs
+from discreet.leakage.case import Case, Draw
+from discreet.leakage.lattice import Lattice
+from discreet.mechanisms.additive import Additive
+from discreet.mechanisms.gaussian import gaussian
+from discreet.mechanisms.laplace import laplace
+from discreet.mechanisms.response import RandomisedResponse, randomised_response
+from discreet.mechanisms.selection import (
+    Exponential,
+    PermuteAndFlip,
+    Selection,
+    exponential,
+    noisy_max,
+    permute_and_flip,
+)
+from discreet.mechanisms.threshold import AboveThreshold, above_threshold
+from discreet.mechanisms.truncated import TruncatedLaplace, truncated_laplace
+from discreet.noise.bits import seeded
+from discreet.noise.gaussian import RoundedGaussian
+from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
+
+Scores: TypeAlias = tuple[int, ...]
+
+
+def cases() -> tuple[Case, ...]:
+    """Every mechanism of the library, on the neighbours that hurt it most."""
+    return (*_laplace(), *_gaussian(), *_truncated(), *_response(), *_selection(), *_threshold())
+
+
+def _laplace() -> tuple[Case, ...]:
+    real = laplace(sensitivity=1, epsilon=1, on="reals")
+    return (
+        _integers("laplace", laplace(sensitivity=1, epsilon=1, on="integers"), 1),
+        _integers("laplace, sensitivity 3", laplace(sensitivity=3, epsilon=0.5, on="integers"), 3),
+        _integers("laplace, small scale", laplace(sensitivity=1, epsilon=4, on="integers"), 1),
+        _integers(
+            "laplace, large scale", laplace(sensitivity=10**6, epsilon=1, on="integers"), 10**6
+        ),
+        _reals("laplace, reals", real, 0.0, 1.0),
+        _reals("laplace, reals off the grid", real, 1 / 3, -2 / 3),
+        _reals("laplace, tiny reals", laplace(sensitivity=1e-9, epsilon=1, on="reals"), 0.0, 1e-9),
+        _case("laplace, either lattice", laplace(sensitivity=1, epsilon=1), 0, 1),
+        _case("laplace, vector", laplace(sensitivity=2, epsilon=1), (0, 0, 0), (1, -1, 0)),
+    )
+
+
+def _gaussian() -> tuple[Case, ...]:
+    real = gaussian(sensitivity=1, mu=1, on="reals")
+    return (
+        _integers("gaussian", gaussian(sensitivity=1, epsilon=1, delta=1e-3, on="integers"), 1),
+        _integers("gaussian, zCDP", gaussian(sensitivity=1, rho=0.5, on="integers"), 1),
+        _integers("gaussian, GDP", gaussian(sensitivity=1, mu=1, on="integers"), 1),
+        _reals("gaussian, reals", real, 0.0, 1.0),
+        _reals("gaussian, reals off the grid", real, 1 / 3, -2 / 3),
+        _case("gaussian, vector", gaussian(sensitivity=2, mu=1), (0,) * 4, (1,) * 4),
+    )
+
+
+def _truncated() -> tuple[Case, ...]:
+    return (
+        _truncated_case(
+            "truncated laplace", truncated_laplace(sensitivity=1, epsilon=1, delta=0.01)
+        ),
+        _truncated_case(
+            "truncated laplace, sensitivity 2",
+            truncated_laplace(sensitivity=2, epsilon=0.5, delta=1e-4),
+        ),
+    )
+
+
+def _response() -> tuple[Case, ...]:
+    return tuple(_response_case(randomised_response(categories=k, epsilon=1)) for k in (2, 5))
+
+
+def _selection() -> tuple[Case, ...]:
+    makers = (exponential, permute_and_flip, noisy_max)
+    # Scores that move apart, and scores that all move up: the steepest at a likely outcome.
+    return tuple(
+        _selection_case(make(sensitivity=1, epsilon=1, monotonic=monotonic), left, right)
+        for make in makers
+        for monotonic, left, right in (
+            (False, (0, 0, 0, 0), (1, -1, -1, -1)),
+            (False, (0, 4), (1, 3)),
+            (True, (0, 4), (1, 4)),
+        )
+    )
+
+
+def _threshold() -> tuple[Case, ...]:
+    return (
+        _threshold_case(above_threshold(sensitivity=1, epsilon=1), (0,) * 5, (1,) * 4 + (-1,)),
+        _threshold_case(
+            above_threshold(sensitivity=1, epsilon=1, positives=2), (0,) * 6, (1,) * 4 + (-1,) * 2
+        ),
+        _threshold_case(
+            above_threshold(sensitivity=1, epsilon=1, monotonic=True), (0,) * 5, (1,) * 4 + (0,)
+        ),
+    )
+
+
+# ── additive noise ────────────────────────────────────────────────────────────────────────────
+
+
+def additive_draw(mechanism: Additive) -> Draw:
+    """Many releases at once: the noise of an array is independent from entry to entry."""
+
+    def draw(value: Any, n: int, seed: int) -> object:
+        return mechanism.release(np.repeat([value], n, axis=0), bits=seeded(seed))
+
+    return draw
+
+
+def _integers(name: str, mechanism: Additive, shift: int) -> Case:
+    return _case(name, mechanism, 0, shift, laws=lambda: integer_laws(mechanism, shift))
+
+
+def integer_laws(mechanism: Additive, shift: int) -> exact.Pair:
+    """The laws of the outputs on 0 and on shift, listed integer by integer where that is short."""
+    assert mechanism.integers is not None  # noqa: S101 - all of these are made on integers
+    noise = mechanism.integers.noise
+    if isinstance(noise, RoundedGaussian):
+        listed = _rounded_gaussian(float(noise.square) ** 0.5)
+        return exact.pair(listed, listed.shift(shift))
+    if isinstance(noise, DiscreteLaplace):
+        # Beyond both centres the ratio is constant: all that lies there may be two outcomes.
+        k = np.arange(0, shift + 1, max(1, shift // 10**4))
+        k[-1] = shift
+        masses = [np.diff(noise.cdf(k - at), prepend=0.0, append=1.0) for at in (0, shift)]
+        masses[1][-1] = float(noise.sf(0))
+        return exact.Pair(outcomes=range(len(k) + 1), left=masses[0], right=masses[1], error=1e-12)
+    listed = lattice.listed(noise)
+    return exact.pair(listed, listed.shift(shift))
+
+
+def _reals(name: str, mechanism: Additive, left: float, right: float) -> Case:
+    def laws() -> exact.Pair:
+        assert mechanism.grid is not None  # noqa: S101 - all of these are made on reals
+        scale = mechanism.grid.scale
+        if isinstance(mechanism.grid.noise, RoundedLaplace):
+            return exact.binned(stats.laplace(left, scale), stats.laplace(right, scale))
+        return exact.binned(stats.norm(left, scale), stats.norm(right, scale))
+
+    return _case(name, mechanism, left, right, laws=laws)
+
+
+def _case(name: str, mechanism: Additive, left: object, right: object, **more: Any) -> Case:
+    return Case(
+        name=name,
+        claimed=mechanism.guarantee,
+        draw=additive_draw(mechanism),
+        left=left,
+        right=right,
+        **more,
+    )
+
+
+def _rounded_gaussian(sigma: float) -> Lattice:
+    """P(k) of round(sigma * normal), from the tail that is small."""
+    radius = int(10 * sigma) + 2
+    tail = stats.norm.sf((np.arange(0, radius + 1) + 0.5) / sigma)
+    side = tail[:-1] - tail[1:]
+    middle = [float(-np.expm1(np.log(2 * tail[0])))]
+    return Lattice(
+        start=-radius,
+        mass=np.concatenate((side[::-1], middle, side)),
+        missing=float(2 * tail[-1]),
+    )
+
+
+# ── the others: one release at a time ─────────────────────────────────────────────────────────
+
+ONE_BY_ONE = 4_000
+"""Samples where every output is a release of its own; the exact laws are the sharper check."""
+
+
+def _truncated_case(name: str, mechanism: TruncatedLaplace) -> Case:
+    shift = mechanism.scale.shift
+
+    def draw(value: int, n: int, seed: int) -> object:
+        bits = seeded(seed)
+        return [mechanism.release(value, bits=bits) for _ in range(n)]
+
+    def laws() -> exact.Pair:
+        noise = lattice.listed(mechanism.noise)
+        return exact.pair(noise, noise.shift(shift))
+
+    epsilon, delta = map(float, mechanism.target)
+    return Case(
+        name=name,
+        claimed=(epsilon, delta),
+        draw=draw,
+        left=0,
+        right=shift,
+        laws=laws,
+        samples=ONE_BY_ONE,
+    )
+
+
+def _response_case(mechanism: RandomisedResponse) -> Case:
+    def law(value: int) -> dict[int, float]:
+        return outputs.randomised_response(
+            value, keep=mechanism.keep, categories=mechanism.categories
+        )
+
+    return Case(
+        name=f"randomised response, {mechanism.categories} categories",
+        claimed=mechanism.guarantee,
+        draw=lambda value, n, seed: mechanism.release(np.full(n, value), bits=seeded(seed)),
+        left=0,
+        right=1,
+        laws=lambda: exact.pair(law(0), law(1)),
+    )
+
+
+def _selection_case(mechanism: Selection, left: Scores, right: Scores) -> Case:
+    def draw(scores: Scores, n: int, seed: int) -> object:
+        bits = seeded(seed)
+        return [mechanism.release(scores, bits=bits) for _ in range(n)]
+
+    way = ", monotonic" if mechanism.monotonic else ""
+    return Case(
+        name=f"{mechanism.name.replace('_', ' ')}, {len(left)} candidates{way}",
+        claimed=mechanism.guarantee,
+        draw=draw,
+        left=left,
+        right=right,
+        laws=lambda: exact.pair(
+            selection_law(mechanism, left), selection_law(mechanism, right), error=1e-15
+        ),
+        samples=ONE_BY_ONE,
+    )
+
+
+def selection_law(mechanism: Selection, scores: Scores) -> dict[int, float]:
+    """The law of the choice by our own enumeration, not by the mechanism's."""
+    weight = float(mechanism.rate)
+    match mechanism:
+        case Exponential():
+            return outputs.exponential(scores, weight=weight)
+        case PermuteAndFlip():
+            return outputs.permute_and_flip(scores, weight=weight)
+        case _:
+            return outputs.noisy_max(scores, lattice.discrete_laplace(1 / weight), ties="first")
+
+
+def _threshold_case(mechanism: AboveThreshold, left: Scores, right: Scores) -> Case:
+    def draw(values: Scores, n: int, seed: int) -> object:
+        bits = seeded(seed)
+        return [tuple(mechanism.release(values, threshold=0, bits=bits)) for _ in range(n)]
+
+    def laws() -> exact.Pair:
+        listed = outputs.SparseVector(
+            threshold=0,
+            threshold_noise=lattice.listed(mechanism.threshold_noise),
+            query_noise=lattice.listed(mechanism.query_noise),
+            cutoff=mechanism.positives,
+        )
+        return exact.pair(listed.law(left), listed.law(right), error=listed.error(left))
+
+    way = ", monotonic" if mechanism.monotonic else ""
+    return Case(
+        name=f"above threshold, {mechanism.positives} positive{way}",
+        claimed=mechanism.guarantee,
+        draw=draw,
+        left=left,
+        right=right,
+        laws=laws,
+        samples=ONE_BY_ONE,
+    )
