@@ -205,9 +205,7 @@ def _edges(pair: Pair, *, step: float, tail: float) -> Floats:
     return edges if edges.size > 1 else np.array([edges[0], edges[0] + 1])
 
 
-def _cells(
-    pair: Pair, losses: Floats
-) -> tuple[Floats, Floats, Floats, Floats, float, float]:
+def _cells(pair: Pair, losses: Floats) -> tuple[Floats, Floats, Floats, Floats, float, float]:
     """P- and Q-mass of each cell, bounds of their rounding errors, and P beyond both ends."""
     at = pair.tails(losses)
     p, p_error = _difference(at.p_above, at.p_below)

@@ -100,7 +100,9 @@ def _is_attained(event: Event) -> bool:
 
 
 def _numeric_epsilon(event: Event, delta: float) -> float:
-    return math.inf if _has_closed_form(event) else numeric.epsilon(event, delta=delta, side="upper")
+    return (
+        math.inf if _has_closed_form(event) else numeric.epsilon(event, delta=delta, side="upper")
+    )
 
 
 def _numeric_delta(event: Event, epsilon: float) -> float:

@@ -150,9 +150,7 @@ def _grouped(inner: Event, size: int) -> Pair:
 
     def profile(epsilon: Floats) -> Floats:
         one = np.maximum(epsilon / size, 1e-12)
-        inside = np.maximum(
-            pairs.delta(remove, one - 2 * slack), pairs.delta(add, one - 2 * slack)
-        )
+        inside = np.maximum(pairs.delta(remove, one - 2 * slack), pairs.delta(add, one - 2 * slack))
         with np.errstate(over="ignore"):
             growth = np.expm1(size * one) / np.expm1(one)
         return np.minimum(np.where(inside > 0, math.exp(slack) * inside * growth, 0.0), 1.0)

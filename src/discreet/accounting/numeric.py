@@ -243,9 +243,7 @@ def _profiles(event: Event, side: Side, grid: Grid) -> tuple[pld.Profile, ...]:
         return (pld.profile(common[0], side=side),)
     # One direction is enough for a lower bound, and removal is where a sample leaks most.
     directions = (found.removal, found.addition) if side == "upper" else (found.removal,)
-    totals = [
-        pld.compose([*common, composed(parts, side=side, grid=own)]) for parts in directions
-    ]
+    totals = [pld.compose([*common, composed(parts, side=side, grid=own)]) for parts in directions]
     return tuple(pld.profile(total, side=side) for total in totals)
 
 

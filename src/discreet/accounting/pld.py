@@ -76,7 +76,9 @@ class Profile:
         j = np.minimum(place, self.points.size - 1)
         gap = np.where(inside, self.points[j] - at, 0.0)
         total = np.where(
-            inside, np.exp(-source.tilt * gap) * (self.first[j] - np.exp(-gap) * self.second[j]), 0.0
+            inside,
+            np.exp(-source.tilt * gap) * (self.first[j] - np.exp(-gap) * self.second[j]),
+            0.0,
         )
         total += source.lost if self.side == "upper" else -source.lost
         with np.errstate(divide="ignore"):

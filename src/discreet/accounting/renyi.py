@@ -30,9 +30,7 @@ from discreet.core.events import (
     Zcdp,
 )
 
-ORDERS = tuple(
-    1 + x for x in np.exp(np.linspace(math.log(0.01), math.log(2000.0), 120)).tolist()
-)
+ORDERS = tuple(1 + x for x in np.exp(np.linspace(math.log(0.01), math.log(2000.0), 120)).tolist())
 """Orders that a conversion to (epsilon, delta) tries first."""
 
 
@@ -147,9 +145,7 @@ def _tail(pair: Pair, order: float, beyond: float) -> float:
     if not isinstance(inner, GaussianPair) or start <= 0:
         return math.inf
     mu = inner.mu
-    return order * (order - 1) * mu**2 / 2 + float(
-        log_ndtr(-(start - (order - 0.5) * mu**2) / mu)
-    )
+    return order * (order - 1) * mu**2 / 2 + float(log_ndtr(-(start - (order - 0.5) * mu**2) / mu))
 
 
 def epsilon(event: Event, *, delta: float) -> float:
