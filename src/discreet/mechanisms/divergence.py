@@ -53,6 +53,7 @@ def _(event: events.DiscreteLaplace, epsilon: float) -> tuple[float, str]:
 def _(event: events.DiscreteGaussian, epsilon: float) -> tuple[float, str]:
     law = DiscreteGaussian(square=event.variance)
     total = math.floor(event.shift_squared)
+    splits: list[tuple[int, ...]]
     if event.dimension == 1:
         splits = [(math.isqrt(total),)]
     elif total <= _LARGEST_SPLIT:

@@ -74,7 +74,7 @@ class RandomisedResponse(Mechanism):
         codes = read(reports).whole
         if codes is None:
             raise OutOfDomain("reports must hold whole numbers.")
-        seen = np.bincount(codes, minlength=self.categories)
+        seen = np.bincount(codes, minlength=self.categories).astype(np.float64)
         return (seen - codes.size * self.other) / (self.keep - self.other)
 
     def _lie(self, precision: int) -> Enclosure:

@@ -142,7 +142,8 @@ class Exponential(Selection):
     def probabilities(self, scores: ArrayLike) -> Floats:
         steps = self.scale.read(scores)
         weights = np.exp(-float(self.rate) * (steps.max() - steps))
-        return weights / weights.sum()
+        shares: Floats = weights / weights.sum()
+        return shares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -81,7 +81,8 @@ class AboveThreshold(Mechanism):
         level = self.scale.read([_threshold(threshold)], name="threshold")[0]
         source = system() if bits is None else bits
         noisy_level = level + self.threshold_noise.sample(1, source)[0]
-        above = steps + self.query_noise.sample(len(steps), source) >= noisy_level
+        noisy = steps + self.query_noise.sample(len(steps), source)
+        above: NDArray[np.bool_] = noisy >= noisy_level
         passed = np.flatnonzero(above)
         if len(passed) >= self.positives:
             return above[: passed[self.positives - 1] + 1]

@@ -64,9 +64,8 @@ class TruncatedLaplace(Mechanism):
         """Sum the divergence over the lattice, both directions being equal by symmetry."""
         epsilon, delta = map(float, self.target)
         exact, route = divergence.exact_delta(self.guarantee.event, epsilon)
-        check = Check(
-            part=repr(self.noise), epsilon=epsilon, claimed=delta, exact=exact, route=route
-        )
+        where = f"noise within {self.bound:g}"
+        check = Check(part=where, epsilon=epsilon, claimed=delta, exact=exact, route=route)
         return Certificate(
             mechanism="truncated_laplace", guarantee=self.guarantee, checks=(check,)
         ).demand()

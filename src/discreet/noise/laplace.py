@@ -49,10 +49,10 @@ class Geometric(Law):
         return np.where(x >= 0, math.log(-math.expm1(-rate)) - rate * x, -np.inf)
 
     def sf(self, k: ArrayLike) -> Floats:
-        return np.exp(-np.maximum(floats(k) + 1, 0) / float(self.scale))
+        return np.exp(-np.maximum(np.floor(floats(k)) + 1, 0) / float(self.scale))
 
     def cdf(self, k: ArrayLike) -> Floats:
-        return -np.expm1(-np.maximum(floats(k) + 1, 0) / float(self.scale))
+        return -np.expm1(-np.maximum(np.floor(floats(k)) + 1, 0) / float(self.scale))
 
     def at_least(self, k: int, precision: int) -> Enclosure:
         return exp_minus(max(k, 0) / self.scale, precision)

@@ -84,7 +84,7 @@ class Magnitude:
 
     def _guided(self, u: Ints) -> Ints:
         ends = self.ends
-        k = self._guide[u >> np.int64(63 - _GUIDE_BITS)]
+        k: Ints = self._guide[u >> np.int64(63 - _GUIDE_BITS)]
         k += u >= ends[k]
         np.minimum(k, len(ends) - 1, out=k)
         k += u >= ends[k]

@@ -1,0 +1,167 @@
+"""The fast path decides as the exact path does, and long samples follow the law."""
+
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+from discreet.noise import exponential, magnitude
+from discreet.noise.bits import SeededBits, seeded, system
+from discreet.noise.blocks import BlockGaussian
+from discreet.noise.bounded import BoundedLaplace
+from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
+from discreet.noise.laplace import DiscreteLaplace, Geometric, RoundedLaplace
+from discreet.noise.uniform import below, bernoulli_exp
+from tests.laws import distance, follows, frequency
+
+N = 200_000
+
+LAWS = [
+    Geometric(3),
+    DiscreteLaplace(Fraction(1, 2)),
+    DiscreteLaplace(1),
+    DiscreteLaplace(1000),
+    DiscreteLaplace(10**6),
+    DiscreteLaplace(1 << 40),
+    DiscreteGaussian(Fraction(1, 2)),
+    DiscreteGaussian(10),
+    DiscreteGaussian(1000),
+    DiscreteGaussian(10**6),
+    BoundedLaplace(5, lower=-7, upper=20),
+    BoundedLaplace(10**6, lower=-(10**6), upper=3 * 10**6),
+]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=repr)
+def test_samples_follow_the_law(law):
+    assert follows(law.sample(N, seeded(20)), law.cdf)
+
+
+@pytest.mark.parametrize("factor", [Fraction(9, 10), Fraction(11, 10)])
+@pytest.mark.parametrize("kind", [Geometric, DiscreteLaplace, DiscreteGaussian])
+def test_the_check_rejects_another_scale(kind, factor):
+    sample = kind(50 * factor).sample(N, seeded(21))
+    assert not follows(sample, kind(50).cdf)
+
+
+def test_the_check_rejects_one_sided_noise():
+    law = DiscreteLaplace(50)
+    assert not follows(np.abs(law.sample(N, seeded(22))), law.cdf)
+
+
+@pytest.mark.parametrize("width", [8, 12, 20])
+@pytest.mark.parametrize(
+    "law", [DiscreteLaplace(3), DiscreteGaussian(4), BoundedLaplace(3, lower=-4, upper=9)], ids=repr
+)
+def test_narrow_words_follow_the_same_law(law, width):
+    """Short words force the refinement path on a large part of the draws."""
+    assert follows(law.sample(20_000, SeededBits(23, width=width)), law.cdf)
+
+
+def test_system_bits_follow_the_law_too():
+    law = DiscreteLaplace(7)
+    assert distance(law.sample(N, system()), law.cdf) < 0.01
+
+
+class TwoStreams:
+    """The words of the draws come from one stream, the words of refinements from another."""
+
+    width = 64
+    private = False
+
+    def __init__(self, seed):
+        self._draws = seeded(seed)
+        self._more = seeded(seed + 1)
+
+    def words(self, count):
+        return self._more.words(1) if count == 1 else self._draws.words(count)
+
+
+def test_fast_and_exact_laplace_agree_draw_by_draw(monkeypatch):
+    for scale in (Fraction(1, 2), 7, 1000, 1 << 30):
+        law = DiscreteLaplace(scale)
+        rounded = RoundedLaplace(Fraction(scale), 0)
+        values = np.linspace(-3, 3, 500)
+        fast = law.sample(500, TwoStreams(5)), rounded.add(values, TwoStreams(5))
+        with monkeypatch.context() as patched:
+            original = exponential._Precision.of
+            patched.setattr(
+                exponential._Precision,
+                "of",
+                lambda *a, original=original: exponential._Precision(original(*a).half, 0.0, 1.0),
+            )
+            exact = law.sample(500, TwoStreams(5)), rounded.add(values, TwoStreams(5))
+        assert np.array_equal(fast[0], exact[0])
+        assert np.array_equal(fast[1], exact[1])
+
+
+def test_fast_and_exact_gaussian_agree_draw_by_draw(monkeypatch):
+    law = DiscreteGaussian(30)
+    fast = law.sample(300, TwoStreams(6))
+    monkeypatch.setattr(magnitude, "_TABLE_ERROR", (1 << 63) - 1)
+    assert np.array_equal(fast, law.sample(300, TwoStreams(6)))
+
+
+def test_large_scales_are_split_correctly(monkeypatch):
+    monkeypatch.setattr("discreet.noise.laplace.LARGEST_SCALE", 2)
+    for scale in (6, 40):
+        assert follows(DiscreteLaplace(scale).sample(N, seeded(24)), DiscreteLaplace(scale).cdf)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.49, -0.3])
+def test_rounded_noise_follows_the_rounded_law(value):
+    from scipy import stats
+
+    for noise, law in (
+        (RoundedLaplace(Fraction(40), 0), stats.laplace(value, 40)),
+        (RoundedGaussian(Fraction(1600), 0), stats.norm(value, 40)),
+    ):
+        sample = noise.add(np.full(N, value), seeded(25))
+        assert follows(sample, lambda k, law=law: law.cdf(k + 0.5))
+        assert not follows(sample, lambda k, law=law: law.cdf((k + 0.5) * 1.1))
+
+
+def test_blocks_follow_the_law():
+    class Sixteen(BlockGaussian):
+        @property
+        def block(self):
+            return 16
+
+    law = DiscreteGaussian(300)
+    assert follows(Sixteen(Fraction(90000)).integers(N, seeded(26)), law.cdf)
+
+
+def test_coins_and_integers_have_their_frequencies():
+    assert frequency(
+        bernoulli_exp(np.full(N, 3), Fraction(1, 4), seeded(27)).sum(), N, np.exp(-0.75)
+    )
+    assert not frequency(bernoulli_exp(np.full(N, 3), Fraction(1, 4), seeded(27)).sum(), N, 0.5)
+    assert frequency((below(10, N, seeded(28)) == 3).sum(), N, 0.1)
+
+
+def test_the_assumed_accuracy_of_log_and_exp_holds():
+    """The error bounds of the fast paths take log and exp to be good to 4 units in the last place."""
+    mpmath.mp.prec = 120
+    words = seeded(29).words(4000)
+    u = np.concatenate(
+        [words * 2.0**-64, 1 - np.arange(1, 200) * 2.0**-53, 2.0 ** -np.arange(1, 64.0)]
+    )
+    for function, true, x in ((np.log, mpmath.log, u), (np.exp, mpmath.exp, -40 * u)):
+        got = function(x)
+        worst = max(
+            abs((mpmath.mpf(float(g)) - true(mpmath.mpf(float(v)))) / np.spacing(abs(g)))
+            for g, v in zip(got, x, strict=True)
+        )
+        assert worst <= 4
+
+
+def test_ten_million_draws_need_little_memory():
+    """Peak of traced memory: the result and a few cache-sized buffers."""
+    import tracemalloc
+
+    tracemalloc.start()
+    DiscreteLaplace(1000).sample(10**7, seeded(30))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6
