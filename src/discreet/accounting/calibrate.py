@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from discreet.accounting import composition, conversion
 from discreet.accounting.filters import rho_of
 from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.leaves import leaves
 from discreet.core import check, events
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.events import Event
@@ -100,10 +101,9 @@ def truncation(target: Target, *, sensitivity: int) -> int:
 
 def _pair(target: Target) -> tuple[float, float]:
     if isinstance(target, tuple):
-        epsilon, delta = target
         return (
-            float(check.non_negative("epsilon", epsilon)),
-            float(check.probability("delta", delta, one=False)),
+            float(check.non_negative("epsilon", target[0])),
+            float(check.probability("delta", target[1], one=False)),
         )
     match target.event:
         case events.Pure(epsilon):
@@ -136,8 +136,6 @@ def _certificate(target: Target) -> Callable[[Event], bool]:
 
 def _gaussian_mu(event: Event) -> Fraction:
     """The GDP of Gaussian events; others have none that is proved here."""
-    from discreet.accounting.leaves import leaves
-
     total = Fraction(0)
     for leaf, count in leaves(event):
         if not isinstance(leaf, events.Gdp):

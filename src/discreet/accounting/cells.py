@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +84,7 @@ def upper(pair: Pair, *, step: float, tail: float) -> Masses:
         return Masses(index=split[0], mass=split[1], infinity=atoms.infinity + high, offset=offset)
     edges = _edges(pair, step=step, tail=tail)
     losses = edges * step
-    p, q, p_error, q_error, low, high = _cells(pair, losses)
+    p, q, p_error, q_error, low, high = cells(pair, losses)
     weight = np.exp(losses[:-1])
     chord = -np.expm1(losses[:-1] - losses[1:])
     up = (p - q * weight + p_error + q_error * weight) / chord
@@ -110,7 +111,7 @@ def lower(pair: Pair, *, step: float, tail: float) -> Masses:
         offset = math.remainder(float(losses[-1]), step)
     else:
         ends, offset = _lower_ends(pair, step=step, tail=tail)
-        p, q, p_error, q_error, _, _ = _cells(pair, ends)
+        p, q, p_error, q_error, _, _ = cells(pair, ends)
         mass, other = p - p_error, q + q_error
         good = (mass > 0) & (other > 0)
         mass = mass[good]
@@ -183,7 +184,8 @@ def _share(losses: Floats, mass: Floats, target: Floats, side: int) -> Floats:
 
 def _gather(index: Floats, mass: Floats) -> tuple[NDArray[np.int64], Floats]:
     points, inverse = np.unique(index.astype(np.int64), return_inverse=True)
-    return points, np.bincount(inverse, weights=mass, minlength=points.size)
+    gathered = np.bincount(inverse, weights=mass, minlength=points.size)
+    return points, gathered.astype(np.float64)
 
 
 def _edges(pair: Pair, *, step: float, tail: float) -> Floats:
@@ -196,7 +198,7 @@ def _edges(pair: Pair, *, step: float, tail: float) -> Floats:
     level = np.floor(np.log2(gaps))
     turns = np.concatenate([[0], np.flatnonzero(np.diff(level)) + 1, [gaps.size]])
     pieces = [np.array([math.floor(spread[0])])]
-    for begin, end in zip(turns[:-1], turns[1:], strict=True):
+    for begin, end in pairwise(turns):
         width = 2.0 ** float(level[begin])
         first, last = math.ceil(spread[begin] / width), math.floor(spread[end] / width)
         pieces.append(np.arange(first, last + 1) * width)
@@ -205,7 +207,7 @@ def _edges(pair: Pair, *, step: float, tail: float) -> Floats:
     return edges if edges.size > 1 else np.array([edges[0], edges[0] + 1])
 
 
-def _cells(pair: Pair, losses: Floats) -> tuple[Floats, Floats, Floats, Floats, float, float]:
+def cells(pair: Pair, losses: Floats) -> tuple[Floats, Floats, Floats, Floats, float, float]:
     """P- and Q-mass of each cell, bounds of their rounding errors, and P beyond both ends."""
     at = pair.tails(losses)
     p, p_error = _difference(at.p_above, at.p_below)

@@ -94,8 +94,9 @@ def _is_attained(event: Event) -> bool:
     """Whether the closed form is the exact profile and not merely a bound."""
     found = list(leaves(event))
     kinds = (Gdp, Pure, Approx, LaplaceNoise, DiscreteLaplace, TruncatedLaplace)
-    if len(found) == 1 and found[0][1] == 1 and isinstance(found[0][0], kinds):
-        return True
+    if len(found) == 1 and found[0][1] == 1:
+        leaf = found[0][0]
+        return isinstance(leaf.inner if isinstance(leaf, Sampled) else leaf, kinds)
     return all(isinstance(leaf, Gdp) for leaf, _ in found)
 
 
@@ -160,6 +161,13 @@ def _bounded(leaf: Event) -> tuple[Fraction, Fraction] | None:
         case Group(size, Approx(epsilon, delta)):
             grown = conversion.group(float(epsilon), delta=float(delta), size=size)[1]
             return size * epsilon, Fraction(grown)
+        case _:
+            return _bounded_whole(leaf)
+
+
+def _bounded_whole(leaf: Event) -> tuple[Fraction, Fraction] | None:
+    """The same for leaves that contain events."""
+    match leaf:
         case Group(size, inner):
             bound = _bounded(inner)
             if bound is None or bound[1]:

@@ -7,12 +7,14 @@ special functions used (a few units in the last place) and far below anything on
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import erfcx, log_ndtr
+from scipy.stats import binom
 
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
@@ -176,14 +178,16 @@ def zcdp_delta(epsilon: ArrayLike, *, rho: float, xi: float = 0.0) -> Floats:
     """The best delta that follows from (xi, rho)-zCDP at each epsilon (CKS, a grid of orders)."""
     eps = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
     if rho == 0:
-        return np.where(eps >= xi, 0.0, -np.expm1(eps - xi)).reshape(np.shape(epsilon))
+        pure: Floats = np.where(eps >= xi, 0.0, 1.0)
+        return pure.reshape(np.shape(epsilon))
     # Around the optimum (eps - xi + rho)/(2 rho) of the exponent; every order is valid.
     centre = np.maximum((eps - xi + rho) / (2 * rho), 1.0)
     factors = np.exp(np.linspace(-1.5, 1.5, 301))
     order = 1 + np.maximum(centre - 0.5, 1e-6)[:, None] * factors
     log = (order - 1) * (xi + rho * order - eps[:, None]) + _cks(order)
     result = np.minimum(np.exp(np.minimum(log.min(axis=1), 0.0)) * UP, 1.0)
-    return result.reshape(np.shape(epsilon))
+    shaped: Floats = result.reshape(np.shape(epsilon))
+    return shaped
 
 
 def renyi_epsilon(divergence: float, *, order: float, delta: float) -> float:
@@ -272,8 +276,6 @@ def optimal_composition(epsilon: float, *, delta: float, count: int, target: flo
 
 def homogeneous_delta(at: float, *, epsilon: float, delta: float, count: int) -> float:
     """Delta at ``at`` of ``count`` independent (epsilon, delta) randomised responses (KOV15)."""
-    from scipy.stats import binom
-
     ones = np.arange(count + 1)
     loss = (2 * ones - count) * epsilon
     log_mass = binom.logpmf(ones, count, 1 / (1 + math.exp(-epsilon)))
@@ -283,7 +285,7 @@ def homogeneous_delta(at: float, *, epsilon: float, delta: float, count: int) ->
     return min(1.0, (-math.expm1(count * math.log1p(-delta)) + stay * finite) * (1 + 1e-10))
 
 
-def round_root(excess, low: float, high: float) -> float:  # type: ignore[no-untyped-def]
+def round_root(excess: Callable[[float], float], low: float, high: float) -> float:
     """A point where the decreasing ``excess`` is not positive, at most 1e-13 beyond its root."""
     while excess(high) > 0:
         low, high = high, 2 * high + 1e-12

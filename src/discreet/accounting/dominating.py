@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
 from discreet.accounting import conversion, pairs
 from discreet.accounting.conversion import Floats
-from discreet.accounting.leaves import Side, leaves, reduced, sampling_rate, simple_pair
+from discreet.accounting.grid import LARGEST_LOSS, as_atoms
+from discreet.accounting.leaves import Side, reduced, sampling_rate, simple_pair
 from discreet.accounting.pairs import (
     AddPair,
     Atoms,
@@ -34,9 +36,6 @@ from discreet.core.events import (
     Sampled,
     SampledWithoutReplacement,
 )
-
-# The largest loss that is worth following; beyond it numerical composition abstains.
-LARGEST_LOSS = 400.0
 
 Both = tuple[Pair, Pair, float]
 """The pairs for removal and for addition, and the slack of the laws behind them."""
@@ -82,11 +81,11 @@ def leaf_pairs(leaf: Event, side: Side) -> Both:
             return RemovePair(float(rate), remove), AddPair(float(rate), add), slack
         case SampledWithoutReplacement(_, _, inner):
             pair, _, slack = event_pairs(inner, side)
-            rate = float(sampling_rate(leaf))
+            share = float(sampling_rate(leaf))
             if side == "lower":
                 # A record that is not drawn may look like the second one: attained.
-                return RemovePair(rate, pair), RemovePair(rate, pair), slack
-            drawn = WithoutReplacementPair(rate, pair)
+                return RemovePair(share, pair), RemovePair(share, pair), slack
+            drawn = WithoutReplacementPair(share, pair)
             return drawn, drawn, slack
         case _:
             simple = simple_pair(leaf)
@@ -114,16 +113,14 @@ def event_pairs(event: Event, side: Side) -> Both:
         return removal[0][0], addition[0][0], slack
     if side == "lower":
         return removal[0][0], addition[0][0], slack  # a part of the whole
-    from discreet.accounting.numeric import as_atoms
-
     remove = as_atoms(removal)
     return remove, (remove if removal == addition else as_atoms(addition)), slack
 
 
 @lru_cache(maxsize=256)
-def concentrated(rho: object, xi: object) -> Atoms:
+def concentrated(rho: Fraction, xi: Fraction) -> Atoms:
     """The hull of what (xi, rho)-zCDP allows (CKS)."""
-    r, x = float(rho) * conversion.UP, float(xi) * conversion.UP  # type: ignore[arg-type]
+    r, x = float(rho) * conversion.UP, float(xi) * conversion.UP
     top = conversion.zcdp_epsilon(r, delta=1e-40, xi=x)
     return curve(lambda e: conversion.zcdp_delta(e, rho=r, xi=x), top)
 
@@ -138,7 +135,8 @@ def _worst(branches: tuple[Event, ...]) -> Pair:
             for pair in {id(remove): remove, id(add): add}.values():
                 inside = pairs.delta(pair, epsilon - 2 * slack)
                 values.append(np.minimum(math.exp(slack) * inside, 1.0))
-        return np.max(values, axis=0)
+        worst: Floats = np.max(values, axis=0)
+        return worst
 
     tops = [float(pair.spread(1e-30, count=50)[-1]) for both_ in both for pair in both_[:2]]
     return curve(profile, max(tops))
@@ -193,6 +191,3 @@ def _hull(x: Floats, y: Floats) -> list[int]:
             chain.pop()
         chain.append(i)
     return chain
-
-
-__all__ = ["LARGEST_LOSS", "concentrated", "curve", "event_pairs", "leaf_pairs", "leaves"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -119,8 +120,6 @@ class Guarantee:
     @classmethod
     def from_json(cls, text: str) -> Guarantee:
         """The guarantee of a canonical text."""
-        import json
-
         try:
             content = json.loads(text)
             relation = Relation[content["relation"]]

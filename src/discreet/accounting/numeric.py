@@ -1,7 +1,4 @@
-"""Numerical composition: choose tilt and grid for the question, compose, answer.
-
-The choice only affects tightness; every tilt and every step give valid bounds.
-"""
+"""Numerical composition of an event: the questions, asked of composed privacy losses."""
 
 from __future__ import annotations
 
@@ -9,192 +6,20 @@ import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-import numpy as np
-from scipy.optimize import minimize_scalar
-
-from discreet.accounting import cells, pld
-from discreet.accounting.conversion import Floats
-from discreet.accounting.dominating import LARGEST_LOSS, concentrated, part_pairs
+from discreet.accounting import pld
+from discreet.accounting.dominating import concentrated, part_pairs
+from discreet.accounting.grid import (
+    Grid,
+    Parts,
+    choose,
+    composed,
+    sketch,
+    tilt_for_delta,
+    tilt_for_epsilon,
+)
 from discreet.accounting.leaves import Side, reduced
-from discreet.accounting.pairs import Atoms, LaplacePair, LatticeLaplacePair, Pair
 from discreet.core.errors import Unsupported
 from discreet.core.events import Event
-
-Parts = list[tuple[Pair, int]]
-
-# Steps per standard deviation of one use; the grid adds 1e-4 at most to the variance (T4).
-_FINENESS = 64.0
-# Points of the grid across the widest part.
-_MOST_POINTS = 1 << 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sketch:
-    """A few atoms per part: enough to choose the tilt and the step."""
-
-    losses: Floats
-    logs: Floats
-    starts: np.ndarray[tuple[int], np.dtype[np.intp]]
-    counts: Floats
-
-    def moments(self, tilt: float) -> tuple[float, Floats]:
-        """Cumulant generating function of the total loss; tilted variance of each part."""
-        raw = self.logs + tilt * self.losses
-        top = np.maximum.reduceat(raw, self.starts)
-        sizes = np.diff(np.append(self.starts, raw.size))
-        weight = np.exp(raw - np.repeat(top, sizes))
-        total = np.add.reduceat(weight, self.starts)
-        mean = np.add.reduceat(weight * self.losses, self.starts) / total
-        square = np.add.reduceat(weight * self.losses**2, self.starts) / total
-        cumulant = float(self.counts @ (top + np.log(total)))
-        return cumulant, np.maximum(square - mean**2, 0.0)
-
-
-def sketch(parts: Parts, tail: float) -> Sketch:
-    losses, logs, starts, at = [], [], [], 0
-    for pair, _ in parts:
-        atoms = cells.atoms_of(pair)
-        if atoms is None:
-            nodes = pair.spread(tail, count=80)
-            p, q, *_ = cells._cells(pair, np.append(nodes[0] - 1e-9, nodes))
-            good = (p > 0) & (q > 0)
-            mass, loss = p[good], np.log(p[good] / q[good])
-        else:
-            good = atoms.masses > tail
-            mass, loss = atoms.masses[good], atoms.losses[good]
-        if mass.size == 0 or not np.isfinite(loss).all() or np.abs(loss).max() > LARGEST_LOSS:
-            raise OverflowError
-        losses.append(loss)
-        logs.append(np.log(mass))
-        starts.append(at)
-        at += mass.size
-    return Sketch(
-        losses=np.concatenate(losses),
-        logs=np.concatenate(logs),
-        starts=np.asarray(starts, dtype=np.intp),
-        counts=np.asarray([count for _, count in parts], dtype=np.float64),
-    )
-
-
-def _tilt_for_delta(drawn: Sketch, delta: float) -> float:
-    """The tilt that gives the best Chernoff bound of epsilon at delta."""
-
-    def bound(log_tilt: float) -> float:
-        tilt = math.exp(log_tilt)
-        cks = tilt * math.log1p(-1 / (1 + tilt)) - math.log1p(tilt)
-        return (drawn.moments(tilt)[0] - math.log(delta) + cks) / tilt
-
-    limit = math.log(500 / max(float(np.abs(drawn.losses).max()), 1e-6))
-    best = minimize_scalar(bound, bounds=(-6.0, limit), method="bounded", options={"xatol": 0.02})
-    return math.exp(float(best.x))
-
-
-def _tilt_for_epsilon(drawn: Sketch, epsilon: float) -> tuple[float, float]:
-    """The tilt that gives the best Chernoff bound at epsilon, and that bound of log delta."""
-
-    def bound(log_tilt: float) -> float:
-        tilt = math.exp(log_tilt)
-        cks = tilt * math.log1p(-1 / (1 + tilt)) - math.log1p(tilt)
-        return drawn.moments(tilt)[0] - tilt * epsilon + cks
-
-    limit = math.log(500 / max(float(np.abs(drawn.losses).max()), 1e-6))
-    best = minimize_scalar(bound, bounds=(-6.0, limit), method="bounded", options={"xatol": 0.02})
-    return math.exp(float(best.x)), float(best.fun)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
-    """How to compose: the tilt, the step, the mass to cut from each tail of each part."""
-
-    tilt: float
-    step: float
-    tail: float
-    steps: tuple[float, ...]
-    """The step of each part on the lower side: the common one divided by a power of two."""
-
-
-def _grid(parts: Parts, drawn: Sketch, *, tilt: float, tail: float) -> Grid:
-    variances = drawn.moments(tilt)[1]
-    uses = float(drawn.counts.sum())
-    widest = float(drawn.losses.max() - drawn.losses.min())
-    step = math.sqrt(float(drawn.counts @ variances) / uses) / _FINENESS
-    step = max(step, widest / _MOST_POINTS, 1e-12)
-    pitch = _pitch(parts)
-    if pitch is not None and pitch >= step:
-        step = pitch / (2 * math.ceil(pitch / step / 2))
-        return Grid(tilt=tilt, step=step, tail=tail, steps=(step,))
-    steps = []
-    for (pair, _), variance in zip(parts, variances, strict=True):
-        wanted = math.sqrt(variance) / _lower_fineness(pair)
-        wanted = max(wanted, widest / _MOST_POINTS, 1e-12)
-        steps.append(step / 2.0 ** min(max(0, math.ceil(math.log2(step / wanted))), 8))
-    return Grid(tilt=tilt, step=step, tail=tail, steps=tuple(steps))
-
-
-def composed(parts: Parts, *, side: Side, grid: Grid) -> pld.Composed:
-    """Compose the parts; on the lower side each has a grid of its own fineness."""
-    step, tilt, tail = grid.step, grid.tilt, grid.tail
-    made = []
-    for (pair, count), finer in zip(parts, grid.steps, strict=True):
-        if side == "upper":
-            masses = cells.upper(pair, step=step, tail=tail)
-            made.append(pld.power(pld.tilted(masses, step=step, tilt=tilt), count))
-            continue
-        smaller = pair if len(parts) == 1 and finer == step else _shrunk(pair, finer)
-        if smaller is not None:
-            masses = cells.lower(pair, step=finer, tail=tail)
-            made.append(pld.power(pld.tilted(masses, step=finer, tilt=tilt), count))
-    if not made:
-        made = [pld.tilted(cells.upper(_NOTHING, step=step, tail=tail), step=step, tilt=tilt)]
-    return pld.compose(made)
-
-
-_NOTHING = Atoms(np.zeros(1), np.ones(1))
-
-
-def _pitch(parts: Parts) -> float | None:
-    """The spacing of the losses, if there is one part and its losses are evenly spaced."""
-    if len(parts) != 1:
-        return None
-    pair = parts[0][0]
-    if isinstance(pair, LaplacePair):
-        return 2 * pair.epsilon
-    atoms = cells.atoms_of(pair)
-    if atoms is None or atoms.losses.size < 2:
-        return None
-    gaps = np.diff(atoms.losses)
-    even = float(gaps.max() - gaps.min()) <= 1e-9 * float(gaps.max())
-    return float(atoms.losses[-1] - atoms.losses[0]) / gaps.size if even else None
-
-
-def _lower_fineness(pair: Pair) -> float:
-    """Steps per standard deviation on the lower side; atoms cannot be centred in their cells."""
-    if isinstance(pair, (LaplacePair, LatticeLaplacePair)):
-        return 100.0
-    return 200.0 if cells.atoms_of(pair) is not None else 12.0
-
-
-def _shrunk(pair: Pair, step: float) -> Pair | None:
-    """A slightly better mechanism of the same family whose extreme losses lie on the grid.
-
-    Theorem: Laplace noise of a larger scale is Laplace noise of the smaller plus more noise, on
-        the line and on the integers; randomised response of smaller epsilon is post-processing.
-    """
-    if isinstance(pair, LaplacePair):
-        top = math.floor(2 * pair.epsilon / step) * step / 2
-        return LaplacePair(top) if top > 0 else None
-    if isinstance(pair, LatticeLaplacePair) and pair.bound is None:
-        top = math.floor(2 * pair.shift * pair.decay / step) * step / 2
-        return LatticeLaplacePair(top / pair.shift, pair.shift) if top > 0 else None
-    if isinstance(pair, Atoms) and pair.losses.size == 2 and pair.losses[0] == -pair.losses[1]:
-        top = math.floor(2 * float(pair.losses[1]) / step) * step / 2
-        share = (1 - pair.infinity) / (1 + math.exp(-top))
-        if top == 0:
-            return Atoms(np.zeros(1), np.array([1 - pair.infinity]), pair.infinity)
-        return Atoms(
-            np.array([-top, top]), np.array([share * math.exp(-top), share]), pair.infinity
-        )
-    return pair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,7 +84,7 @@ def epsilon(event: Event, *, delta: float, side: Side) -> float:
             return 2 * found.slack if side == "upper" else 0.0
         tail = max(delta * 1e-5 / found.uses, 1e-290)
         drawn = sketch(parts, tail)
-        grid = _grid(parts, drawn, tilt=_tilt_for_delta(drawn, delta), tail=tail)
+        grid = choose(parts, drawn, tilt=tilt_for_delta(drawn, delta), tail=tail)
         # T2 and T3: the laws are within e^{+-slack} of those composed.
         target = delta * math.exp(-found.slack if side == "upper" else found.slack)
         worst = max(profile.epsilon(target) for profile in _profiles(event, side, grid))
@@ -276,25 +101,14 @@ def delta(event: Event, *, epsilon: float, side: Side) -> float:
         parts = found.alike + found.removal
         if not parts:
             return -math.expm1(-2 * found.slack) if side == "upper" else 0.0
-        tilt, guess = _tilt_for_epsilon(sketch(parts, 1e-20), epsilon)
+        tilt, guess = tilt_for_epsilon(sketch(parts, 1e-20), epsilon)
         tail = max(math.exp(max(guess, -600.0)) * 1e-8 / found.uses, 1e-290)
         drawn = sketch(parts, tail)
-        tilt, _ = _tilt_for_epsilon(drawn, epsilon)
-        grid = _grid(parts, drawn, tilt=tilt, tail=tail)
+        tilt, _ = tilt_for_epsilon(drawn, epsilon)
+        grid = choose(parts, drawn, tilt=tilt, tail=tail)
         shift = 2 * found.slack
         at = epsilon - shift if side == "upper" else epsilon + shift
         worst = max(profile.delta(at) for profile in _profiles(event, side, grid))
     except (OverflowError, Unsupported):
         return 1.0 if side == "upper" else 0.0
     return min(1.0, worst * math.exp(found.slack if side == "upper" else -found.slack))
-
-
-def as_atoms(parts: Parts) -> Atoms:
-    """A composition as one pair with atoms on a grid (an upper bound), not tilted."""
-    drawn = sketch(parts, 1e-17)
-    grid = _grid(parts, drawn, tilt=0.0, tail=1e-17)
-    total = composed(parts, side="upper", grid=grid)
-    losses = total.losses() + 2 * cells.SNAP * total.step * total.count
-    return Atoms(
-        losses, total.weights * math.exp(total.log_scale), min(1.0, total.infinity + total.lost)
-    )

@@ -115,7 +115,7 @@ class LaplacePair:
         value = np.where(epsilon < -self.epsilon, -np.expm1(np.minimum(epsilon, 0.0)), value)
         return np.minimum(value * UP, 1.0)
 
-    def spread(self, tail: float, *, count: int) -> Floats:
+    def spread(self, tail: float, *, count: int) -> Floats:  # noqa: ARG002
         return np.linspace(-self.epsilon, self.epsilon, count)
 
 
@@ -178,7 +178,7 @@ class LatticeLaplacePair:
         here, moved = self._cdf(last), self._cdf(last - s)
         return Tails(here[0], moved[0], here[1], moved[1])
 
-    def spread(self, tail: float, *, count: int) -> Floats:
+    def spread(self, tail: float, *, count: int) -> Floats:  # noqa: ARG002
         top = self.shift * self.decay
         steps = min(count, self.shift + 1)
         return np.linspace(-top, top, max(steps, 2))
@@ -208,7 +208,7 @@ class BoundedRangePair:
         q_below = -np.expm1(-(inside + e) / 2) / total
         return Tails(p_above, q_above, p_below, q_below)
 
-    def spread(self, tail: float, *, count: int) -> Floats:
+    def spread(self, tail: float, *, count: int) -> Floats:  # noqa: ARG002
         return np.linspace(-self.epsilon, self.epsilon, count)
 
 
@@ -240,7 +240,7 @@ class Atoms:
         q_below = np.append(0.0, np.cumsum(q)) + max(0.0, 1.0 - float(q_above[0]))
         return Tails(p_above[cut], q_above[cut], p_below[cut], q_below[cut])
 
-    def spread(self, tail: float, *, count: int) -> Floats:
+    def spread(self, tail: float, *, count: int) -> Floats:  # noqa: ARG002
         return self.losses
 
 

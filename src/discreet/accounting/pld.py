@@ -43,7 +43,8 @@ class Composed:
     count: int = 1
 
     def losses(self) -> Floats:
-        grid: Floats = self.offset + self.step * (self.start + np.arange(self.weights.size))
+        index = np.arange(self.weights.size, dtype=np.float64)
+        grid: Floats = self.offset + self.step * (self.start + index)
         return grid
 
 

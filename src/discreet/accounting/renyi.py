@@ -6,13 +6,15 @@ The answer is the worse of both directions, always an upper bound, infinite wher
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 from scipy.special import log_ndtr
 
 from discreet.accounting import cells, conversion
-from discreet.accounting.dominating import LARGEST_LOSS, leaf_pairs
+from discreet.accounting.dominating import leaf_pairs
+from discreet.accounting.grid import LARGEST_LOSS
 from discreet.accounting.leaves import leaves
 from discreet.accounting.pairs import AddPair, GaussianPair, Pair, RemovePair
 from discreet.core.errors import Unsupported
@@ -109,7 +111,7 @@ def _numerical(leaf: Event, order: float) -> float:
 def _upper_masses(pair: Pair) -> tuple[cells.Masses, float] | None:
     spread = pair.spread(1e-200, count=50)
     width = float(spread[-1] - spread[0])
-    if not 0 < width or max(abs(spread[0]), abs(spread[-1])) > LARGEST_LOSS:
+    if not width > 0 or max(abs(spread[0]), abs(spread[-1])) > LARGEST_LOSS:
         return None
     step = width / 20_000
     return cells.upper(pair, step=step, tail=1e-200), step
@@ -118,7 +120,7 @@ def _upper_masses(pair: Pair) -> tuple[cells.Masses, float] | None:
 def _of_pair(pair: Pair, order: float) -> float:
     if pair.infinity > 1e-250:
         return math.inf
-    found = _upper_masses(pair)
+    found = _upper_masses(pair)  # type: ignore[arg-type]
     if found is None:
         return math.inf
     masses, step = found
@@ -132,7 +134,7 @@ def _of_pair(pair: Pair, order: float) -> float:
 
 
 def _tail(pair: Pair, order: float, beyond: float) -> float:
-    """log E_Q[(dP/dQ)^order] over losses beyond the last cell, for Gaussians and their samples.
+    """The log of E_Q[(dP/dQ)^order] beyond the last cell, for Gaussians and their samples.
 
     A sample's ratio 1 - q + q r is at most r where r >= 1, which holds in the tail.
     """
@@ -171,9 +173,8 @@ def delta(event: Event, *, epsilon: float) -> float:
     )
 
 
-def _best_order(value: object) -> float:
+def _best_order(value: Callable[[float], float]) -> float:
     """Scan the orders, then look between the neighbours of the best one; every order is valid."""
-    assert callable(value)
     coarse = ORDERS[::6]
     values = [value(order) for order in coarse]
     best = int(np.argmin(values))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import ndtr
@@ -23,7 +24,7 @@ def laplace_pair_delta(m1: float, b1: float, m2: float, b2: float, epsilon: floa
     points = [-math.inf, *breaks, math.inf]
     constant = math.log(b2 / b1) - epsilon
     total = 0.0
-    for left, right in zip(points[:-1], points[1:], strict=True):
+    for left, right in pairwise(points):
         inside = _middle(left, right)
         slope = -_sign(inside - m1) / b1 + _sign(inside - m2) / b2
         level = constant + _sign(inside - m1) * m1 / b1 - _sign(inside - m2) * m2 / b2
@@ -65,7 +66,8 @@ def smooth_laplace_delta(kappa: float, *, epsilon: float, beta: float) -> float:
     """The delta of Laplace noise of scale ``kappa S/epsilon`` with a beta-smooth bound S (A40).
 
     Theorem: for ``kappa >= max(1, eps e^-beta/(eps - beta))`` the worst ratio of scales is e^-beta
-        and ``delta = (1 - e^-beta) exp(-(eps + beta)/(e^beta - 1)) cosh((eps/kappa)/(e^beta - 1))``.
+        and, with ``w = e^beta - 1``,
+        ``delta = (1 - e^-beta) exp(-(eps + beta)/w) cosh((eps/kappa)/w)``.
     Source: A40 (Aoutouf), with its correction; B31.
     """
     if beta == 0:

@@ -286,7 +286,8 @@ def from_json(text: str) -> Event:
         raise InvalidArgument("text must be the JSON of an event; it is not JSON.") from None
     if not isinstance(content, dict) or content.pop("version", None) != VERSION:
         raise Unsupported(f"This is not an event of version {VERSION}.")
-    return _decode(content)
+    event: Event = _event(_decode(content))
+    return event
 
 
 def _event(value: object) -> Any:
@@ -303,7 +304,8 @@ def _merged(parts: Iterable[tuple[Event, int]]) -> tuple[tuple[Event, int], ...]
     counts: dict[Event, int] = {}
     for event, number in parts:
         times = check.count("count", number, minimum=0)
-        inner = event.parts if isinstance(_event(event), Composed) else ((event, 1),)
+        _event(event)
+        inner = event.parts if isinstance(event, Composed) else ((event, 1),)
         for part, repeats in inner:
             counts[part] = counts.get(part, 0) + repeats * times
     kept = ((event, number) for event, number in counts.items() if number)
