@@ -46,8 +46,8 @@ class OnIntegers:
     def label(self) -> str:
         """Where the outputs lie, and the noise scale there."""
         if isinstance(self.noise, DiscreteLaplace):
-            return f"integers, scale {float(self.noise.scale):.9g}"
-        return f"integers, scale {math.sqrt(self.noise.square):.9g}"
+            return f"integers with scale {float(self.noise.scale):.9g}"
+        return f"integers with sigma {math.sqrt(self.noise.square):.9g}"
 
     @property
     def std(self) -> float:
@@ -78,7 +78,8 @@ class OnGrid:
     @property
     def label(self) -> str:
         """Where the outputs lie, and the noise scale there."""
-        return f"grid of {self.step:g}, scale {self.scale:.9g}"
+        name = "scale" if isinstance(self.noise, RoundedLaplace) else "sigma"
+        return f"reals in steps of {self.step:.3g} with {name} {self.scale:.9g}"
 
     @property
     def scale(self) -> float:
@@ -189,8 +190,15 @@ class Additive(Mechanism):
         return [(0.0, None), (epsilon / 2, None), (epsilon, delta)]
 
     def __repr__(self) -> str:
-        on = " or ".join(part.label for part in self._parts)
-        return f"{self.name}({self.guarantee!r}, std={self.std:.4g}, on {on})"
+        on = ", or ".join(part.label for part in self._parts)
+        return f"{self.name}({self._worth()}; std {self.std:.4g}; on {on})"
+
+    def _worth(self) -> str:
+        if self.target is None:
+            return repr(self.guarantee)
+        epsilon, delta = self.target
+        also = f", delta {float(delta):g}" if delta else ""
+        return f"epsilon {float(epsilon):g}{also}, {self.relation.value}"
 
 
 def needs_integers(integers: OnIntegers | None, on: Lattice | None) -> OnIntegers | None:

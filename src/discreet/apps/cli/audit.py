@@ -1,0 +1,102 @@
+"""`discreet audit`: the table of what is claimed, what is exact and what an attack shows."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from discreet.core.errors import InvalidArgument
+from discreet.leakage.audit import Row, audit, registered
+from discreet.leakage.case import Case
+
+
+def run(names: Sequence[str], *, as_json: bool, only_list: bool) -> int:
+    """Audit the chosen cases; the exit code says whether every verdict is the expected one."""
+    cases = chosen(names)
+    if only_list:
+        for case in cases:
+            print(case.name)
+        return 0
+    console = Console()
+    if as_json:
+        rows = audit(cases, progress=lambda row: print(json.dumps(as_dict(row)), flush=True))
+    else:
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task("auditing", total=len(cases))
+            rows = audit(cases, progress=lambda _: progress.advance(task))
+        console.print(table(rows))
+        console.print(summary(rows))
+    return 0 if all(row.ok for row in rows) else 1
+
+
+def chosen(names: Sequence[str]) -> list[Case]:
+    """The registered cases whose name contains one of ``names`` (all without names)."""
+    cases = [
+        case
+        for case in registered()
+        if not names or any(name.lower() in case.name.lower() for name in names)
+    ]
+    if not cases:
+        raise InvalidArgument(f"No case is called {' or '.join(names)}: see discreet audit --list.")
+    return cases
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """The rows for people; epsilons at the claimed delta."""
+    made = Table(title="Audit: epsilon claimed, exact and attacked, at the claimed delta")
+    made.add_column("mechanism")
+    for name in ("delta", "claimed", "exact", "attacked"):
+        made.add_column(name, justify="right")
+    made.add_column("verdict")
+    made.add_column("why", overflow="fold")
+    for row in rows:
+        colour = {"BROKEN": "yellow", "MISSED": "red", "ACCUSED": "red"}.get(row.verdict, "green")
+        made.add_row(
+            row.name,
+            f"{row.claimed.delta:.3g}",
+            _number(row.claimed.epsilon),
+            "" if row.exact is None else _number(row.exact.upper),
+            f"> {_number(row.attacked.epsilon)}",
+            f"[{colour}]{row.verdict}[/]",
+            row.why,
+        )
+    return made
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """One sentence for the end."""
+    caught = sum(row.verdict == "BROKEN" for row in rows)
+    good = sum(row.verdict in ("holds", "not refuted") for row in rows)
+    wrong = sum(not row.ok for row in rows)
+    return (
+        f"{good} correct mechanisms not accused, {caught} broken ones caught, {wrong} wrong "
+        "verdicts. A rejection holds with probability 1 - 1e-6; a pass by attack proves nothing, "
+        "the exact column does."
+    )
+
+
+def as_dict(row: Row) -> dict[str, object]:
+    """The row for machines; infinity as null."""
+    return {
+        "name": row.name,
+        "delta": row.claimed.delta,
+        "claimed": _finite(row.claimed.epsilon),
+        "exact": None if row.exact is None else _finite(row.exact.upper),
+        "attacked": _finite(row.attacked.epsilon),
+        "verdict": row.verdict,
+        "ok": row.ok,
+        "why": row.why,
+    }
+
+
+def _number(value: float) -> str:
+    return "∞" if math.isinf(value) else f"{value:.4g}"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
