@@ -28,7 +28,9 @@ BY_NAME = {case.name: case for case in OWN}
 
 
 def verdict(case: Case) -> str:
-    return audit_case(case, failure=FAMILY / 100, samples=case.samples, seed=5).verdict
+    # Where every output is a release of its own, sums are the sharper check: few samples do.
+    samples = min(case.samples, 500) if case.samples <= cases.ONE_BY_ONE else case.samples
+    return audit_case(case, failure=FAMILY / 100, samples=samples, seed=5).verdict
 
 
 def test_names_are_unique_and_all_kinds_are_there() -> None:
@@ -64,6 +66,22 @@ def test_exact_laws_keep_the_claim_and_use_it(case: Case) -> None:
     assert found.lower >= 0.5 * claimed[0]
 
 
+@pytest.mark.parametrize(("left", "right"), [(0.0, 1.0), (1 / 3, -2 / 3), (0.1, 0.1 + 2**-30)])
+def test_rounded_laplace_law_is_listed_without_cancellation(left: float, right: float) -> None:
+    mechanism = laplace(sensitivity=1, epsilon=1, on="reals", grid=2**-8)
+    laws = cases.rounded_laplace_laws(mechanism, left, right)
+    assert laws.left.sum() == pytest.approx(1, abs=1e-12)
+    assert laws.right.sum() == pytest.approx(1, abs=1e-12)
+    found = exact.epsilon(laws)
+    assert found.lower <= abs(left - right) + 1e-15
+    assert found.upper >= 0.99 * abs(left - right)
+    # Cell by cell against the sampler's own rounding: half a step to each side.
+    step = 2**-8
+    k = round(min(left, right) / step) + np.arange(len(laws.left) - 2)
+    mass = stats.laplace(left).cdf((k + 0.5) * step) - stats.laplace(left).cdf((k - 0.5) * step)
+    assert laws.left[1:-1] == pytest.approx(mass, abs=1e-13)
+
+
 WEAKER = 10 / 9  # epsilon of noise that is 10% too small
 MUTANTS = {
     "laplace": laplace(sensitivity=1, epsilon=WEAKER, on="integers"),
@@ -82,9 +100,7 @@ MUTANTS = {
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_noise_ten_per_cent_too_small_is_accused_by_samples_alone(name: str) -> None:
-    mutant = dataclasses.replace(
-        BY_NAME[name], draw=cases.additive_draw(MUTANTS[name]), laws=None, samples=1_000_000
-    )
+    mutant = dataclasses.replace(BY_NAME[name], draw=cases.additive_draw(MUTANTS[name]), laws=None)
     assert verdict(mutant) == "ACCUSED"
 
 
@@ -114,7 +130,7 @@ def test_choices_follow_our_own_enumeration(make, scores) -> None:
     mechanism = make(sensitivity=1, epsilon=1)
     law = cases.selection_law(mechanism, scores)
     assert mechanism.probabilities(scores) == pytest.approx(list(law.values()), abs=1e-12)
-    n, bits = 4000, seeded(3)
+    n, bits = 2000, seeded(3)
     seen = Counter(mechanism.release(scores, bits=bits) for _ in range(n))
     level = 1e-6 / 100
     for i, p in law.items():
@@ -134,7 +150,7 @@ def test_threshold_runs_follow_our_own_enumeration() -> None:
         query_noise=listed(mechanism.query_noise),
         cutoff=2,
     ).law(values)
-    n, bits = 4000, seeded(4)
+    n, bits = 2000, seeded(4)
     seen = Counter(
         tuple(mechanism.release(values, threshold=0, bits=bits).tolist()) for _ in range(n)
     )

@@ -183,6 +183,18 @@ def test_delta_is_the_best_of_all_sets(a: list[int], b: list[int], eps: float) -
     assert exact.epsilon_one_way(laws, high).lower <= eps + 1e-9
 
 
+def test_products_compose() -> None:
+    """Independent outputs: epsilons add, and a shift split over two coordinates costs no more."""
+    flip = exact.pair({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75})
+    twice = exact.product(flip, flip)
+    assert exact.epsilon(twice).lower == pytest.approx(2 * math.log(3), abs=1e-11)
+    assert exact.delta(twice, math.log(3)).lower == pytest.approx(9 / 16 - 3 / 16, abs=1e-12)
+    assert exact.witness(twice, math.log(3)) == ((0, 0),)
+    split = exact.product(laplace_pair(2.0, 1), laplace_pair(2.0, 1))
+    for eps in (0.0, 0.3, 0.7, 1.0):
+        assert exact.delta(split, eps).lower <= exact.delta(laplace_pair(2.0, 2), eps).upper
+
+
 def test_bad_arguments_are_refused() -> None:
     good = exact.pair({0: 0.5, 1: 0.5}, {0: 0.25, 1: 0.75})
     with pytest.raises(InvalidArgument, match="epsilon"):

@@ -6,6 +6,7 @@ a simulation. Where the output law can be listed it is, from the exact laws of t
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy import stats
 
 from discreet.leakage import exact, lattice, outputs
 from discreet.leakage.case import Case, Draw
-from discreet.leakage.lattice import Lattice
+from discreet.leakage.lattice import Floats, Lattice
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.gaussian import gaussian
 from discreet.mechanisms.laplace import laplace
@@ -30,7 +31,7 @@ from discreet.mechanisms.threshold import AboveThreshold, above_threshold
 from discreet.mechanisms.truncated import TruncatedLaplace, truncated_laplace
 from discreet.noise.bits import seeded
 from discreet.noise.gaussian import RoundedGaussian
-from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
+from discreet.noise.laplace import DiscreteLaplace
 
 Scores: TypeAlias = tuple[int, ...]
 
@@ -53,7 +54,7 @@ def _laplace() -> tuple[Case, ...]:
         _reals("laplace, reals off the grid", real, 1 / 3, -2 / 3),
         _reals("laplace, tiny reals", laplace(sensitivity=1e-9, epsilon=1, on="reals"), 0.0, 1e-9),
         _case("laplace, either lattice", laplace(sensitivity=1, epsilon=1), 0, 1),
-        _case("laplace, vector", laplace(sensitivity=2, epsilon=1), (0, 0, 0), (1, -1, 0)),
+        _vector("laplace, vector", laplace(sensitivity=2, epsilon=1, on="integers"), (1, 1, 0)),
     )
 
 
@@ -63,8 +64,8 @@ def _gaussian() -> tuple[Case, ...]:
         _integers("gaussian", gaussian(sensitivity=1, epsilon=1, delta=1e-3, on="integers"), 1),
         _integers("gaussian, zCDP", gaussian(sensitivity=1, rho=0.5, on="integers"), 1),
         _integers("gaussian, GDP", gaussian(sensitivity=1, mu=1, on="integers"), 1),
-        _reals("gaussian, reals", real, 0.0, 1.0),
-        _reals("gaussian, reals off the grid", real, 1 / 3, -2 / 3),
+        _coarse("gaussian, reals", gaussian(sensitivity=1, mu=1, on="reals", grid=2**-10)),
+        _case("gaussian, reals off the grid", real, 1 / 3, -2 / 3),
         _case("gaussian, vector", gaussian(sensitivity=2, mu=1), (0,) * 4, (1,) * 4),
     )
 
@@ -127,33 +128,71 @@ def _integers(name: str, mechanism: Additive, shift: int) -> Case:
     return _case(name, mechanism, 0, shift, laws=lambda: integer_laws(mechanism, shift))
 
 
+def _vector(name: str, mechanism: Additive, shifts: tuple[int, ...]) -> Case:
+    def laws() -> exact.Pair:
+        moved = [integer_laws(mechanism, shift) for shift in shifts if shift]
+        return reduce(exact.product, moved)
+
+    return _case(name, mechanism, (0,) * len(shifts), shifts, laws=laws)
+
+
 def integer_laws(mechanism: Additive, shift: int) -> exact.Pair:
-    """The laws of the outputs on 0 and on shift, listed integer by integer where that is short."""
+    """The laws of the outputs on 0 and on shift, listed integer by integer."""
     assert mechanism.integers is not None  # noqa: S101 - all of these are made on integers
     noise = mechanism.integers.noise
+    if isinstance(noise, DiscreteLaplace):
+        k = np.arange(0, shift + 1)
+        masses = (noise.pmf(k), noise.pmf(k - shift))
+        # Beyond both centres the ratio is constant: all that lies there may be one outcome.
+        for mass, at in zip(masses, (0, shift), strict=True):
+            mass[0] += float(noise.cdf(-1 - at))
+            mass[-1] += float(noise.sf(shift - at))
+        return exact.Pair(outcomes=range(shift + 1), left=masses[0], right=masses[1])
     if isinstance(noise, RoundedGaussian):
         listed = _rounded_gaussian(float(noise.square) ** 0.5)
-        return exact.pair(listed, listed.shift(shift))
-    if isinstance(noise, DiscreteLaplace):
-        # Beyond both centres the ratio is constant: all that lies there may be two outcomes.
-        k = np.arange(0, shift + 1, max(1, shift // 10**4))
-        k[-1] = shift
-        masses = [np.diff(noise.cdf(k - at), prepend=0.0, append=1.0) for at in (0, shift)]
-        masses[1][-1] = float(noise.sf(0))
-        return exact.Pair(outcomes=range(len(k) + 1), left=masses[0], right=masses[1], error=1e-12)
-    listed = lattice.listed(noise)
+    else:
+        listed = lattice.listed(noise)
     return exact.pair(listed, listed.shift(shift))
 
 
 def _reals(name: str, mechanism: Additive, left: float, right: float) -> Case:
-    def laws() -> exact.Pair:
-        assert mechanism.grid is not None  # noqa: S101 - all of these are made on reals
-        scale = mechanism.grid.scale
-        if isinstance(mechanism.grid.noise, RoundedLaplace):
-            return exact.binned(stats.laplace(left, scale), stats.laplace(right, scale))
-        return exact.binned(stats.norm(left, scale), stats.norm(right, scale))
+    return _case(
+        name, mechanism, left, right, laws=lambda: rounded_laplace_laws(mechanism, left, right)
+    )
 
-    return _case(name, mechanism, left, right, laws=laws)
+
+def rounded_laplace_laws(mechanism: Additive, left: float, right: float) -> exact.Pair:
+    """Laplace noise around two reals, rounded to the grid: every multiple between them listed."""
+    assert mechanism.grid is not None  # noqa: S101 - all of these are made on reals
+    step, scale = mechanism.grid.step, mechanism.grid.scale
+    first, last = (round(x / step) for x in (min(left, right), max(left, right)))
+    # Beyond both centres the ratio is constant: the first and the last cell reach to infinity.
+    inner = (np.arange(first, last + 2, dtype=np.float64) - 0.5) * step
+    edges: Floats = np.concatenate(([-np.inf], inner, [np.inf]))
+    masses = [_laplace_cells((edges - x) / scale) for x in (left, right)]
+    return exact.Pair(outcomes=range(len(edges) - 1), left=masses[0], right=masses[1])
+
+
+def _laplace_cells(edges: Floats) -> Floats:
+    """Masses of a standard Laplace law between edges, without cancellation."""
+    low, high = edges[:-1], edges[1:]
+    width = np.expm1(-(high - low))
+    right, left = (-np.exp(-np.maximum(x, 0)) * width / 2 for x in (low, -high))
+    with np.errstate(over="ignore"):
+        across = -(np.expm1(np.minimum(low, 0)) + np.expm1(-np.maximum(high, 0))) / 2
+    return np.where(low >= 0, right, np.where(high <= 0, left, across))
+
+
+def _coarse(name: str, mechanism: Additive) -> Case:
+    """Gaussian noise on reals, on a grid so coarse that every output can be listed."""
+    assert mechanism.grid is not None  # noqa: S101 - all of these are made on reals
+    steps = round(1 / mechanism.grid.step)
+
+    def laws() -> exact.Pair:
+        noise = _rounded_gaussian(mechanism.std * steps)
+        return exact.pair(noise, noise.shift(steps))
+
+    return _case(name, mechanism, 0.0, 1.0, laws=laws)
 
 
 def _case(name: str, mechanism: Additive, left: object, right: object, **more: Any) -> Case:
@@ -182,7 +221,7 @@ def _rounded_gaussian(sigma: float) -> Lattice:
 
 # ── the others: one release at a time ─────────────────────────────────────────────────────────
 
-ONE_BY_ONE = 4_000
+ONE_BY_ONE = 3_000
 """Samples where every output is a release of its own; the exact laws are the sharper check."""
 
 

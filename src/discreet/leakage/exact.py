@@ -7,11 +7,11 @@ leave out widens the bounds.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -94,6 +94,20 @@ def pair(left: FiniteLaw | Lattice, right: FiniteLaw | Lattice, *, error: float 
         left=np.array([float(left.get(o, 0)) for o in outcomes]),
         right=np.array([float(right.get(o, 0)) for o in outcomes]),
         error=error,
+    )
+
+
+def product(first: Pair, second: Pair) -> Pair:
+    """Two independent outputs seen together: coordinates of a vector, or two releases.
+
+    Outcomes become pairs of positions in the lists of the two.
+    """
+    return Pair(
+        outcomes=tuple(itertools.product(range(len(first.outcomes)), range(len(second.outcomes)))),
+        left=np.outer(first.left, second.left).ravel(),
+        right=np.outer(first.right, second.right).ravel(),
+        missing=first.missing + second.missing,
+        error=first.error + second.error,
     )
 
 
@@ -207,7 +221,7 @@ def density_delta(
 
     parts = [
         integrate.quad(gain, a, b, epsabs=1e-13, epsrel=1e-11, limit=400)[0]
-        for a, b in pairwise(breaks)
+        for a, b in itertools.pairwise(breaks)
     ]
     return math.fsum(parts)
 
