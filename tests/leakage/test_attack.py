@@ -127,6 +127,9 @@ def test_bad_claims_are_refused(claimed: tuple[float, float]) -> None:
 
 
 def test_bad_runs_are_refused() -> None:
+    for outputs in (np.array([2**60, 0]), [(2**60,), (0,)]):
+        with pytest.raises(InvalidArgument, match="2\\*\\*53"):
+            Columns(outputs)
     with pytest.raises(InvalidArgument, match="run"):
         attack(lambda x, n: 3, 0, 1, claimed=(1.0, 0.0), samples=1000)
     with pytest.raises(InvalidArgument, match="samples"):

@@ -125,6 +125,8 @@ def _spread(outputs: object) -> tuple[Floats, Floats]:
     if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "biuf":
         if outputs.ndim == 0:
             raise InvalidArgument("run must return one output per draw, got a single value.")
+        if outputs.dtype.kind in "iu" and outputs.size:
+            _exact(max(int(outputs.max()), -int(outputs.min())))
         width = math.prod(outputs.shape[1:])
         matrix = np.zeros((len(outputs), max(1, width)))
         matrix[:, :width] = outputs.reshape(len(outputs), width)
@@ -152,7 +154,17 @@ def lowest_bit(values: Floats) -> Floats:
     return np.where(whole == 0, NO_BIT, (exponent - 54 + trailing).astype(np.float64))
 
 
+def _exact(largest: int) -> None:
+    """Whole outputs are looked at as doubles: refuse those whose last bits would be lost."""
+    if largest > 2**53:
+        raise InvalidArgument(
+            "run returned integers beyond 2**53; return them as two columns, high and low part."
+        )
+
+
 def _number(value: object) -> float:
+    if isinstance(value, int):
+        _exact(abs(value))
     if isinstance(value, (bool, int, float, np.number, np.bool_)):
         return float(value)
     return float(zlib.crc32(repr(value).encode()))
