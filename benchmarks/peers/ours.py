@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 import discreet
+from discreet.accounting.filters import ZcdpFilter
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.events import Event, GaussianNoise, LaplaceNoise, Sampled, compose
 from discreet.core.exact import rational
@@ -42,6 +43,20 @@ def release_scalar(*, calls: int) -> Callable[[], None]:
     def work() -> None:
         for _ in range(calls):
             mechanism.release(0)
+
+    return work
+
+
+def adaptive_filter(*, queries: int) -> Callable[[], None]:
+    """Gaussian queries through a zCDP filter, each charged before it is answered."""
+    mechanism = discreet.gaussian(sensitivity=1.0, sigma=1000.0, on="reals")
+    data = np.zeros(4)
+
+    def work() -> None:
+        budget = ZcdpFilter(limit=Fraction(10**9))
+        for _ in range(queries):
+            budget.charge(mechanism.guarantee)
+            mechanism.release(data)
 
     return work
 
