@@ -136,8 +136,9 @@ def claim_points(claimed: Claimed) -> tuple[Point, ...]:
                 f"claimed must be (epsilon >= 0, delta in [0, 1)), got {claimed}."
             )
         return (Point(float(epsilon), float(delta)),)
-    top = claimed.epsilon(0.0)
-    head = Point(top, 0.0) if math.isfinite(top) else Point(claimed.epsilon(1e-6), 1e-6)
+    pure, typical = Point(claimed.epsilon(0.0), 0.0), Point(claimed.epsilon(1e-6), 1e-6)
+    # At delta 0 where that is the point; a finite but much larger epsilon there says little.
+    head = pure if pure.epsilon <= 1.1 * typical.epsilon else typical
     if not math.isfinite(head.epsilon):
         return (head,)  # an empty claim: nothing can contradict it
     lower = [head.epsilon * share for share in (0.0, 0.25, 0.5, 0.75)]

@@ -127,7 +127,7 @@ def _sensitivities() -> tuple[Case, ...]:
             mistakes.half_range_mean,
             (-1.0,) * 5,
             (-1.0,) * 4 + (1.0,),
-            laws=lambda: exact.binned(stats.laplace(0, 0.2), stats.laplace(0.4, 0.2)),
+            laws=lambda: exact.laplace_pair(0, 0.4, scale=0.2),
             why="the range is twice the larger bound (M2)",
         ),
         _case(
@@ -152,7 +152,7 @@ def _sensitivities() -> tuple[Case, ...]:
             mistakes.deviation_by_range,
             (0.0,) * 25,
             (0.0,) * 24 + (1.0,),
-            laws=lambda: exact.binned(stats.laplace(0, 0.04), stats.laplace(0.2, 0.04)),
+            laws=lambda: exact.laplace_pair(0, 0.2, scale=0.04),
             why="it can move by R / sqrt(n) (M49)",
         ),
         _case(
@@ -160,7 +160,7 @@ def _sensitivities() -> tuple[Case, ...]:
             mistakes.block_mean,
             (0.0,),
             (0.2,),
-            laws=lambda: exact.binned(stats.laplace(0, 0.002), stats.laplace(0.2, 0.002)),
+            laws=lambda: exact.laplace_pair(0, 0.2, scale=0.002),
             why="a block may hold a single record (M43)",
         ),
         _case(

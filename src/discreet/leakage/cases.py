@@ -14,7 +14,7 @@ from scipy import stats
 
 from discreet.leakage import exact, lattice, outputs
 from discreet.leakage.case import Case, Draw
-from discreet.leakage.lattice import Floats, Lattice
+from discreet.leakage.lattice import Lattice
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.gaussian import gaussian
 from discreet.mechanisms.laplace import laplace
@@ -164,23 +164,10 @@ def _reals(name: str, mechanism: Additive, left: float, right: float) -> Case:
 def rounded_laplace_laws(mechanism: Additive, left: float, right: float) -> exact.Pair:
     """Laplace noise around two reals, rounded to the grid: every multiple between them listed."""
     assert mechanism.grid is not None  # noqa: S101 - all of these are made on reals
-    step, scale = mechanism.grid.step, mechanism.grid.scale
+    step = mechanism.grid.step
     first, last = (round(x / step) for x in (min(left, right), max(left, right)))
-    # Beyond both centres the ratio is constant: the first and the last cell reach to infinity.
-    inner = (np.arange(first, last + 2, dtype=np.float64) - 0.5) * step
-    edges: Floats = np.concatenate(([-np.inf], inner, [np.inf]))
-    masses = [_laplace_cells((edges - x) / scale) for x in (left, right)]
-    return exact.Pair(outcomes=range(len(edges) - 1), left=masses[0], right=masses[1])
-
-
-def _laplace_cells(edges: Floats) -> Floats:
-    """Masses of a standard Laplace law between edges, without cancellation."""
-    low, high = edges[:-1], edges[1:]
-    width = np.expm1(-(high - low))
-    right, left = (-np.exp(-np.maximum(x, 0)) * width / 2 for x in (low, -high))
-    with np.errstate(over="ignore"):
-        across = -(np.expm1(np.minimum(low, 0)) + np.expm1(-np.maximum(high, 0))) / 2
-    return np.where(low >= 0, right, np.where(high <= 0, left, across))
+    edges = (np.arange(first, last + 2, dtype=np.float64) - 0.5) * step
+    return exact.laplace_pair(left, right, scale=mechanism.grid.scale, edges=edges)
 
 
 def _coarse(name: str, mechanism: Additive) -> Case:

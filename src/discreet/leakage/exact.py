@@ -245,6 +245,28 @@ def binned(left: Continuous, right: Continuous, *, bins: int = 20_000) -> Pair:
     return Pair(outcomes=range(bins + 1), left=masses[0], right=masses[1], error=1e-11)
 
 
+def laplace_pair(left: float, right: float, *, scale: float, edges: Floats | None = None) -> Pair:
+    """Laplace noise of one scale around two reals, read between ``edges`` (1000 by default).
+
+    Beyond both centres the ratio is constant: if the edges reach that far, two outer cells that
+    go to infinity lose nothing.
+    """
+    inner = np.linspace(left, right, 1001) if edges is None else edges
+    ends: Floats = np.concatenate(([-np.inf], np.sort(inner), [np.inf]))
+    masses = [_laplace_cells((ends - centre) / scale) for centre in (left, right)]
+    return Pair(outcomes=range(len(ends) - 1), left=masses[0], right=masses[1])
+
+
+def _laplace_cells(edges: Floats) -> Floats:
+    """Masses of a standard Laplace law between edges, without cancellation."""
+    low, high = edges[:-1], edges[1:]
+    width = np.expm1(-(high - low))
+    right, left = (-np.exp(-np.maximum(x, 0)) * width / 2 for x in (low, -high))
+    with np.errstate(over="ignore"):
+        across = -(np.expm1(np.minimum(low, 0)) + np.expm1(-np.maximum(high, 0))) / 2
+    return np.where(low >= 0, right, np.where(high <= 0, left, across))
+
+
 def _sorted_sums(laws: Pair) -> tuple[Floats, Floats]:
     """Sums of both laws over the outcomes of largest ratio left/right, one more at a time."""
     used = (laws.left > 0) | (laws.right > 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -41,7 +42,7 @@ class Variant:
             cutoff=self.cutoff,
             refresh=discrete_laplace(self.refresh_scale) if self.refresh_scale else None,
         )
-        law = mechanism.law_with_value if self.publishes_value else mechanism.law
+        law = partial(_with_value, mechanism) if self.publishes_value else mechanism.law
         return exact.pair(law(left), law(right), error=mechanism.error(left))
 
     def draw(self, queries: Sequence[int], n: int, seed: int) -> Ints:
@@ -62,6 +63,15 @@ class Variant:
             if self.refresh_scale:
                 rho = np.where(above, laplace_integers(self.refresh_scale, n, rng), rho)
         return np.hstack((answers, values)) if self.publishes_value else answers
+
+
+def _with_value(mechanism: SparseVector, queries: Sequence[int]) -> dict[tuple[int, int], float]:
+    """Values are read between -4 and 12: farther out the tails tell no more, only rounding."""
+    law: dict[tuple[int, int], float] = {}
+    for (index, value), mass in mechanism.law_with_value(queries).items():
+        seen = (index, max(-4, min(12, value)))
+        law[seen] = law.get(seen, 0.0) + mass
+    return law
 
 
 def laplace_integers(scale: float | None, n: int, rng: np.random.Generator) -> Ints:
