@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_banded
 
 from discreet.accounting.conversion import Floats
-from discreet.accounting.pairs import ROUNDING, Atoms, LaplacePair, LatticeLaplacePair, Pair
+from discreet.accounting.pairs import (
+    ROUNDING,
+    UNDERFLOW,
+    Atoms,
+    LaplacePair,
+    LatticeLaplacePair,
+    Pair,
+)
 
 # A loss this close to a grid point (in steps) counts as on it; the caller pays for the difference.
 SNAP = 1e-7
@@ -120,7 +127,7 @@ def lower(pair: Pair, *, step: float, tail: float) -> Masses:
         losses, mass = losses[order], mass[order]
     index, mass = _merged(losses - offset, mass, step)
     points, mass = _gather(index, mass)
-    infinity = max(0.0, pair.infinity * (1 - 1e-11))
+    infinity = pair.infinity * (1 - 1e-11) if pair.infinity > UNDERFLOW else 0.0
     return Masses(index=points, mass=mass, infinity=infinity, offset=offset)
 
 

@@ -10,13 +10,13 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.accounting import conversion, numeric, renyi
-from discreet.accounting.dominating import leaf_pairs
+from discreet.accounting.dominating import leaf_delta
 from discreet.accounting.leaves import leaves, reduced, sampling_rate
-from discreet.accounting.pairs import delta as pair_delta
 from discreet.core.errors import Unsupported
 from discreet.core.events import (
     Approx,
     BoundedRange,
+    DiscreteGaussian,
     DiscreteLaplace,
     Either,
     Event,
@@ -41,24 +41,28 @@ class Answer:
     others: tuple[tuple[str, float], ...]
 
 
-def epsilon(event: Event, *, delta: float) -> Answer:
+def epsilon(event: Event, *, delta: float, compare: bool = False) -> Answer:
     """The smallest epsilon at ``delta`` over all accountants.
 
     Theorem: every accountant gives an upper bound, hence so does the smallest.
+    ``compare`` asks also those that cannot win.
     """
     return _best(
+        event,
         [
             ("basic composition", lambda: _basic_epsilon(event, rational(delta))),
             ("the exact profile", lambda: _closed_epsilon(event, delta)),
             ("privacy-loss distributions", lambda: _numeric_epsilon(event, delta)),
             ("Rényi divergences", lambda: renyi.epsilon(event, delta=delta)),
-        ]
+        ],
+        compare=compare,
     )
 
 
 def delta(event: Event, *, epsilon: float) -> Answer:
     """The smallest delta at ``epsilon`` over all accountants."""
     return _best(
+        event,
         [
             ("basic composition", lambda: _basic_delta(event, rational(epsilon))),
             ("the exact profile", lambda: _closed_delta(event, epsilon)),
@@ -114,10 +118,30 @@ def _has_closed_form(event: Event) -> bool:
     return math.isfinite(_closed_delta(event, 1.0))
 
 
-def _best(accountants: list[tuple[str, Callable[[], float]]], *, limit: float = math.inf) -> Answer:
-    values = [(name, min(limit, call())) for name, call in accountants]
+def _best(
+    event: Event,
+    accountants: list[tuple[str, Callable[[], float]]],
+    *,
+    limit: float = math.inf,
+    compare: bool = False,
+) -> Answer:
+    """Ask the accountants in turn; Rényi divergences come last and often cannot win."""
+    *others, last = accountants
+    values = [(name, min(limit, call())) for name, call in others]
+    if compare or min(value for _, value in values[1:]) >= limit or not _has_exact_pairs(event):
+        values.append((last[0], min(limit, last[1]())))
     by, value = min(values, key=lambda item: item[1])
     return Answer(value=value, by=by, others=tuple(values))
+
+
+def _has_exact_pairs(event: Event) -> bool:
+    """Whether all parts are composed by their own laws: Rényi divergences then lose."""
+    rest = reduced(event, "upper")
+    curves = (BoundedRange, Either, Group)
+    vectors = any(isinstance(leaf, DiscreteGaussian) for leaf, _ in leaves(event))
+    return not (rest.rho or rest.xi or vectors) and not any(
+        isinstance(part, curves) for part, _ in rest.parts
+    )
 
 
 # ── basic composition ────────────────────────────────────────────────────────
@@ -125,12 +149,19 @@ def _best(accountants: list[tuple[str, Callable[[], float]]], *, limit: float = 
 
 def _basic_epsilon(event: Event, delta: Fraction) -> float:
     total, failure = basic(event)
-    return round_up(total) if total is not None and failure <= delta else math.inf
+    return _readable(total) if total is not None and failure <= delta else math.inf
 
 
 def _basic_delta(event: Event, epsilon: Fraction) -> float:
     total, failure = basic(event)
-    return round_up(failure) if total is not None and total <= epsilon else math.inf
+    return _readable(failure) if total is not None and total <= epsilon else math.inf
+
+
+def _readable(value: Fraction) -> float:
+    """The nearest double if it is *read* as no less (0.3 is read as 3/10), else the next one."""
+    nearest = round_up(value)
+    below = math.nextafter(nearest, 0.0)
+    return below if math.isfinite(nearest) and rational(below) >= value else nearest
 
 
 def basic(event: Event) -> tuple[Fraction | None, Fraction]:
@@ -199,12 +230,9 @@ def _single_delta(event: Event, epsilon: float) -> float:
     if len(found) != 1 or found[0][1] != 1 or isinstance(found[0][0], Zcdp):
         return math.inf
     try:
-        remove, add, slack = leaf_pairs(found[0][0], "upper")
+        return float(leaf_delta(found[0][0], np.asarray([epsilon]))[0])
     except Unsupported:
         return math.inf
-    at = np.asarray([epsilon - 2 * slack])
-    worst = max(float(pair_delta(pair, at)[0]) for pair in (remove, add))
-    return min(1.0, worst * math.exp(slack))
 
 
 def _closed_delta(event: Event, epsilon: float) -> float:
@@ -216,11 +244,12 @@ def _closed_delta(event: Event, epsilon: float) -> float:
         return math.inf
     mu = math.sqrt(rest.mu_squared) * conversion.UP
     inside = conversion.gaussian_delta(epsilon - 2 * rest.slack, mu=mu)
-    return min(1.0, math.exp(rest.slack) * float(inside) * conversion.UP)
+    floor = conversion.UNDERFLOW if mu > 0 else 0.0  # a Gaussian is never pure
+    return min(1.0, math.exp(rest.slack) * float(inside) * conversion.UP + floor)
 
 
 def _closed_epsilon(event: Event, delta: float) -> float:
-    if not math.isfinite(_closed_delta(event, 0.0)):
+    if delta <= 0 or not math.isfinite(_closed_delta(event, 0.0)):
         return math.inf
     return solve_epsilon(lambda e: _closed_delta(event, e), delta)
 

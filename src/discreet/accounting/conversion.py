@@ -22,6 +22,9 @@ from discreet.core.errors import InvalidArgument
 Floats: TypeAlias = NDArray[np.float64]
 
 UP = 1.0 + 1e-12
+# Above every number that underflows, below every delta of interest: no bound of an unbounded loss
+# is ever rounded to zero.
+UNDERFLOW = 1e-300
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
 
@@ -185,7 +188,7 @@ def zcdp_delta(epsilon: ArrayLike, *, rho: float, xi: float = 0.0) -> Floats:
     factors = np.exp(np.linspace(-1.5, 1.5, 301))
     order = 1 + np.maximum(centre - 0.5, 1e-6)[:, None] * factors
     log = (order - 1) * (xi + rho * order - eps[:, None]) + _cks(order)
-    result = np.minimum(np.exp(np.minimum(log.min(axis=1), 0.0)) * UP, 1.0)
+    result = np.minimum(np.exp(np.minimum(log.min(axis=1), 0.0)) * UP + UNDERFLOW, 1.0)
     shaped: Floats = result.reshape(np.shape(epsilon))
     return shaped
 
@@ -211,7 +214,7 @@ def renyi_delta(divergence: float, *, order: float, epsilon: float) -> float:
     if divergence < 0 or not math.isfinite(divergence):
         return 1.0
     log = (order - 1) * (divergence - epsilon) + float(_cks(np.asarray(order)))
-    return min(1.0, math.exp(min(log, 0.0)) * UP)
+    return min(1.0, math.exp(min(log, 0.0)) * UP + UNDERFLOW)
 
 
 def _cks(order: Floats) -> Floats:

@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from discreet.accounting import conversion, pairs
+from discreet.accounting.cells import atoms_of
 from discreet.accounting.conversion import Floats
 from discreet.accounting.grid import LARGEST_LOSS, as_atoms
 from discreet.accounting.leaves import Side, reduced, sampling_rate, simple_pair
@@ -125,39 +126,71 @@ def concentrated(rho: Fraction, xi: Fraction) -> Atoms:
     return curve(lambda e: conversion.zcdp_delta(e, rho=r, xi=x), top)
 
 
-def _worst(branches: tuple[Event, ...]) -> Pair:
-    """The pointwise worst of several profiles; the maximum of convex curves is convex."""
-    both = [event_pairs(branch, "upper") for branch in branches]
+Profile = Callable[[Floats], Floats]
+
+
+def leaf_delta(leaf: Event, epsilon: Floats) -> Floats:
+    """The profile of one leaf at each epsilon >= 0, the worse of both directions."""
+    match leaf:
+        case Either(branches):
+            return _worst_profile(branches)(epsilon)
+        case Group(size, (Sampled() | SampledWithoutReplacement()) as inner):
+            return _grouped_profile(inner, size)(epsilon)
+        case _:
+            return _both(leaf_pairs(leaf, "upper"))(epsilon)
+
+
+def _both(found: Both) -> Profile:
+    remove, add, slack = found
 
     def profile(epsilon: Floats) -> Floats:
-        values = []
-        for remove, add, slack in both:
-            for pair in {id(remove): remove, id(add): add}.values():
-                inside = pairs.delta(pair, epsilon - 2 * slack)
-                values.append(np.minimum(math.exp(slack) * inside, 1.0))
-        worst: Floats = np.max(values, axis=0)
+        inside = pairs.delta(remove, epsilon - 2 * slack)
+        if add is not remove:
+            inside = np.maximum(inside, pairs.delta(add, epsilon - 2 * slack))
+        return np.minimum(math.exp(slack) * inside, 1.0)
+
+    return profile
+
+
+def _worst_profile(branches: tuple[Event, ...]) -> Profile:
+    """The pointwise worst of several profiles; the maximum of convex curves is convex."""
+    profiles = [_both(event_pairs(branch, "upper")) for branch in branches]
+
+    def profile(epsilon: Floats) -> Floats:
+        worst: Floats = np.max([one(epsilon) for one in profiles], axis=0)
         return worst
 
-    tops = [float(pair.spread(1e-30, count=50)[-1]) for both_ in both for pair in both_[:2]]
-    return curve(profile, max(tops))
+    return profile
 
 
-def _grouped(inner: Event, size: int) -> Pair:
+def _worst(branches: tuple[Event, ...]) -> Pair:
+    found = [pair for branch in branches for pair in event_pairs(branch, "upper")[:2]]
+    top = max(float(pair.spread(1e-30, count=50)[-1]) for pair in found)
+    listed = [atoms.losses for pair in found if (atoms := atoms_of(pair)) is not None]
+    kinks = np.unique(np.concatenate([np.zeros(1), *listed]))
+    return curve(_worst_profile(branches), top, kinks=kinks[:: max(1, kinks.size // 3000)])
+
+
+def _grouped_profile(inner: Event, size: int) -> Profile:
     """A group on a sample: ``delta_k(eps) = delta(eps/k) expm1(eps)/expm1(eps/k)`` (B24)."""
-    remove, add, slack = event_pairs(inner, "upper")
+    one_step = _both(event_pairs(inner, "upper"))
 
     def profile(epsilon: Floats) -> Floats:
         one = np.maximum(epsilon / size, 1e-12)
-        inside = np.maximum(pairs.delta(remove, one - 2 * slack), pairs.delta(add, one - 2 * slack))
-        with np.errstate(over="ignore"):
+        inside = one_step(one)
+        with np.errstate(over="ignore", invalid="ignore"):
             growth = np.expm1(size * one) / np.expm1(one)
-        return np.minimum(np.where(inside > 0, math.exp(slack) * inside * growth, 0.0), 1.0)
+            return np.minimum(np.where(inside > 0, inside * growth, 0.0), 1.0)
 
-    top = size * float(remove.spread(1e-30, count=50)[-1])
-    return curve(profile, top)
+    return profile
 
 
-def curve(profile: Callable[[Floats], Floats], top: float) -> Atoms:
+def _grouped(inner: Event, size: int) -> Pair:
+    top = size * float(event_pairs(inner, "upper")[0].spread(1e-30, count=50)[-1])
+    return curve(_grouped_profile(inner, size), top)
+
+
+def curve(profile: Profile, top: float, *, kinks: Floats | None = None) -> Atoms:
     """A pair whose profile is at least the given one at every epsilon >= 0 and its mirror image.
 
     Theorem: see the head of this module; the mirror is HS_{-e}(P|Q) = 1 - e^-e (1 - HS_e(Q|P)).
@@ -165,6 +198,8 @@ def curve(profile: Callable[[Floats], Floats], top: float) -> Atoms:
     """
     top = min(max(top, 1e-6), LARGEST_LOSS)
     right = np.linspace(0.0, top, 1200)
+    if kinks is not None:
+        right = np.unique(np.concatenate([right, kinks[(kinks > 0) & (kinks < top)]]))
     dots = np.minimum(profile(right) * (1 + 1e-12), 1.0)
     left = -right[:0:-1]
     mirrored = -np.expm1(left) + np.exp(left) * dots[:0:-1]

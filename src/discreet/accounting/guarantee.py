@@ -106,7 +106,7 @@ class Guarantee:
 
     def explain(self, *, delta: float) -> str:
         """In plain words: which accountant gives epsilon at ``delta``, what others would give."""
-        answer = composition.epsilon(self.event, delta=_delta(delta))
+        answer = composition.epsilon(self.event, delta=_delta(delta), compare=True)
         lines = [f"epsilon = {answer.value:.6g} at delta = {float(delta):g}, by {answer.by}."]
         lines.append(f"The relation is: {self.relation.value}.")
         others = sorted(answer.others, key=lambda item: item[1])

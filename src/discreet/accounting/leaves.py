@@ -290,4 +290,4 @@ def lattice_gaussian(variance: float, shift: int) -> Atoms:
     y = np.arange(reach, -reach - 1, -1, dtype=np.float64)
     weight = np.exp(-y * y / (2 * variance))
     loss = shift * (shift - 2 * y) / (2 * variance)
-    return Atoms(loss, weight / weight.sum(), 1e-300)
+    return Atoms(loss, weight / weight.sum(), conversion.UNDERFLOW)

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from scipy.special import ndtr
 
-from discreet.accounting.conversion import UP, Floats, gaussian_delta
+from discreet.accounting.conversion import UNDERFLOW, UP, Floats, gaussian_delta
 
 # Relative error of one evaluated tail, generously; enters every difference of tails.
 ROUNDING = 2e-15
@@ -52,7 +52,7 @@ def delta(pair: Pair, epsilon: Floats) -> Floats:
     Proof: the set where dP > e^eps dQ is the best test set.
     """
     if isinstance(pair, GaussianPair):
-        return np.minimum(gaussian_delta(epsilon, mu=pair.mu) * UP, 1.0)
+        return np.minimum(gaussian_delta(epsilon, mu=pair.mu) * UP + UNDERFLOW, 1.0)
     if isinstance(pair, LaplacePair):
         return pair.profile(epsilon)
     if isinstance(pair, Atoms) and epsilon.size * pair.losses.size <= 2_000_000:
@@ -67,10 +67,13 @@ def delta(pair: Pair, epsilon: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class GaussianPair:
-    """N(0, 1) against N(mu, 1): the loss is N(mu^2/2, mu^2) under P, N(-mu^2/2, mu^2) under Q."""
+    """N(0, 1) against N(mu, 1): the loss is N(mu^2/2, mu^2) under P, N(-mu^2/2, mu^2) under Q.
+
+    Tails that underflow count as an infinite loss, so that no delta is ever claimed to be zero.
+    """
 
     mu: float
-    infinity: float = 0.0
+    infinity: float = UNDERFLOW
 
     def tails(self, loss: Floats) -> Tails:
         z = loss / self.mu

@@ -136,18 +136,21 @@ def _of_pair(pair: Pair, order: float) -> float:
 def _tail(pair: Pair, order: float, beyond: float) -> float:
     """The log of E_Q[(dP/dQ)^order] beyond the last cell, for Gaussians and their samples.
 
-    A sample's ratio 1 - q + q r is at most r where r >= 1, which holds in the tail.
+    A sample's ratio 1 - q + q r is at most r (q + (1 - q)/r0) where r >= r0.
     """
-    inner, start = pair, beyond
+    inner, start, factor = pair, beyond, 0.0
     while isinstance(inner, RemovePair):
-        start = float(np.log1p(np.expm1(start) / inner.rate)) if start < 700 else start
+        start = float(np.log1p(np.expm1(start) / inner.rate))
+        factor += math.log(inner.rate + (1 - inner.rate) * math.exp(-start))
         inner = inner.inner
     if isinstance(inner, AddPair):
         return -math.inf  # the loss is bounded
     if not isinstance(inner, GaussianPair) or start <= 0:
         return math.inf
     mu = inner.mu
-    return order * (order - 1) * mu**2 / 2 + float(log_ndtr(-(start - (order - 0.5) * mu**2) / mu))
+    return order * (factor + (order - 1) * mu**2 / 2) + float(
+        log_ndtr(-(start - (order - 0.5) * mu**2) / mu)
+    )
 
 
 def epsilon(event: Event, *, delta: float) -> float:

@@ -1,0 +1,174 @@
+"""Guarantees: what a user holds."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
+from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
+from discreet.core.events import Approx, GaussianNoise, Gdp, Group, Pure, Sampled
+from discreet.core.relation import Relation
+
+REPLACE = Relation.REPLACE_ONE
+
+
+def test_ten_tenths_are_exactly_one():
+    assert (pure(0.1) * 10).epsilon(0) == 1.0
+    assert sum([pure(0.1)] * 10).epsilon(0) == 1.0
+    assert (pure(0.1) + pure(0.2)).epsilon() == 0.3 < 0.1 + 0.2
+
+
+def test_declared_budgets_are_worth_what_they_say():
+    assert approx(1, 1e-6).epsilon(1e-6) <= 1.0
+    assert approx(1, 1e-6).delta(1) == pytest.approx(1e-6, rel=1e-9)
+    assert approx(1, 1e-6).epsilon(1e-7) == math.inf
+    assert approx(1, 0) == Guarantee(Approx(Fraction(1), Fraction(0)))
+    assert approx(1, 0).epsilon() == 1.0
+    assert zcdp(0).epsilon() == gdp(0).epsilon() == pure(0).epsilon() == 0
+
+
+def test_what_underflows_is_not_pure():
+    """Far tails of a Gaussian are smaller than any double, and still not zero."""
+    for g in (gdp(0.1), gdp(0.1).sampled(0.1), gdp(0.1) * 3, zcdp(0.1), gdp(0.1) + pure(1)):
+        assert g.epsilon(0) == math.inf
+        assert 0 < g.delta(100.0) < 1e-30
+
+
+def test_the_tour_of_the_design():
+    g = pure(0.1) * 10 + gdp(0.3)
+    assert 1.0 < g.epsilon(1e-6) < 2.6
+    assert g.delta(1.0) < 0.05
+
+
+@given(st.fractions(0, 3), st.fractions(0, 3), st.integers(0, 6))
+def test_algebra(a, b, k):
+    assert pure(a) + pure(b) == pure(b) + pure(a)
+    assert (pure(a) + pure(b)) * k == pure(a) * k + pure(b) * k
+    assert pure(a) * k == k * pure(a)
+    assert hash(pure(a) * k) == hash(k * pure(a))
+
+
+def test_relations_do_not_mix():
+    with pytest.raises(RelationMismatch):
+        pure(1) + pure(1, relation=REPLACE)
+    assert pure(1) != pure(1, relation=REPLACE)
+    with pytest.raises(RelationMismatch):
+        pure(1, relation=REPLACE).to_replace_one()
+    with pytest.raises(RelationMismatch):
+        pure(1, relation=Relation.LOCAL).to_replace_one()
+    with pytest.raises(InvalidArgument):
+        Guarantee(Pure(Fraction(1)), "ADD_REMOVE")
+    with pytest.raises(TypeError):
+        pure(1) + 1
+
+
+def test_to_replace_one():
+    """B1."""
+    assert pure(1).to_replace_one().epsilon() == 2.0
+    moved = approx(1, 1e-6).to_replace_one()
+    assert moved.relation is REPLACE
+    assert moved.delta(2.0) == pytest.approx(3.718e-6, rel=1e-4)
+    assert gdp(0.5).to_replace_one().epsilon(1e-6) == pytest.approx(gdp(1).epsilon(1e-6))
+
+
+def test_groups():
+    """B24, and the families that do better than it."""
+    assert approx(1, 1e-6).for_group(3).delta(3.0) == pytest.approx(1.1107e-5, rel=1e-4)
+    assert pure(0.5).for_group(4).epsilon() == 2.0
+    assert zcdp(0.1).for_group(3).rdp(2.0) == pytest.approx(1.8)
+    assert gdp(0.1).for_group(3).epsilon(1e-6) == pytest.approx(gdp(0.3).epsilon(1e-6))
+    both = (pure(0.1) + gdp(0.1)).for_group(2)
+    assert both.epsilon(1e-6) == pytest.approx((pure(0.2) + gdp(0.2)).epsilon(1e-6))
+    assert pure(1).for_group(1) == pure(1)
+
+
+def test_sampling_needs_its_relation():
+    assert pure(1).sampled(0.1).epsilon() == pytest.approx(math.log1p(0.1 * math.expm1(1)))
+    drawn = pure(1, relation=REPLACE).sampled(sample=1, population=10)
+    assert drawn.epsilon() == pytest.approx(math.log1p(0.1 * math.expm1(1)))
+    with pytest.raises(RelationMismatch):
+        pure(1, relation=REPLACE).sampled(0.1)
+    with pytest.raises(RelationMismatch):
+        pure(1).sampled(sample=1, population=10)
+    with pytest.raises(RelationMismatch):
+        pure(1, relation=Relation.LOCAL).sampled(0.1)
+    with pytest.raises(InvalidArgument):
+        pure(1).sampled()
+    with pytest.raises(InvalidArgument):
+        pure(1).sampled(0.1, sample=1, population=10)
+    # Sampled first, converted afterwards: a replacement is two steps of the sampled mechanism.
+    assert pure(1).sampled(0.1).to_replace_one().epsilon() == pytest.approx(
+        2 * pure(1).sampled(0.1).epsilon()
+    )
+    with pytest.raises(RelationMismatch):
+        Guarantee(Group(3, Sampled(Fraction(1, 2), Pure(Fraction(1)))), REPLACE)
+
+
+def test_edges_of_sampling():
+    g = Guarantee(GaussianNoise(Fraction(1)))
+    assert g.sampled(0).epsilon(1e-6) == 0
+    assert g.sampled(1).epsilon(1e-6) == g.epsilon(1e-6)
+    assert g.sampled(0.5).sampled(0.2).epsilon(1e-6) == pytest.approx(g.sampled(0.1).epsilon(1e-6))
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1, "1", None, True])
+def test_bad_numbers_are_refused(bad):
+    for make in (pure, zcdp, gdp, lambda x: approx(x, 0), lambda x: approx(1, x), pure(1).delta):
+        with pytest.raises(InvalidArgument):
+            make(bad)
+    for ask in (pure(1).epsilon, pure(1).bounds, pure(1).rdp, pure(1).for_group, pure(1).sampled):
+        with pytest.raises(InvalidArgument):
+            ask(bad)
+
+
+@pytest.mark.parametrize("delta", [1, 1.5, -1e-9])
+def test_delta_lies_in_its_range(delta):
+    with pytest.raises(InvalidArgument):
+        pure(1).epsilon(delta)
+    with pytest.raises(InvalidArgument):
+        approx(1, delta)
+
+
+def test_orders_above_one_only():
+    with pytest.raises(InvalidArgument):
+        gdp(1).rdp(1)
+    assert gdp(1).rdp(3) == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("count", [-1, 1.5, "2"])
+def test_counts_are_whole(count):
+    with pytest.raises(InvalidArgument):
+        pure(1) * count
+
+
+def test_json_round_trip():
+    for g in (pure(0.1) * 3 + gdp(0.2), approx(1, 1e-6, relation=REPLACE), zcdp(0.1).sampled(0.5)):
+        assert Guarantee.from_json(g.to_json()) == g
+    with pytest.raises(InvalidArgument):
+        Guarantee.from_json("{}")
+    with pytest.raises(Unsupported):
+        Guarantee.from_json('{"event":{"kind":"new","version":1},"relation":"ADD_REMOVE"}')
+
+
+def test_it_prints_and_explains():
+    assert repr(pure(0.1) * 10) == "Guarantee(10 x Pure(0.1))"
+    assert repr(gdp(1, relation=REPLACE)) == "Guarantee(Gdp(1), Relation.REPLACE_ONE)"
+    text = (pure(0.1) * 100).explain(delta=1e-6)
+    assert "by privacy-loss distributions" in text
+    assert "basic composition: 10" in text
+    assert "add or remove one unit" in text
+
+
+def test_unknown_events_are_refused():
+    with pytest.raises(Unsupported):
+        Guarantee("pure")
+
+
+def test_gaussians_add_in_squares():
+    assert (gdp(0.3) + gdp(0.4)).epsilon(1e-6) == pytest.approx(gdp(0.5).epsilon(1e-6), rel=1e-9)
+    assert Guarantee(GaussianNoise(Fraction(2))).epsilon(1e-6) == Guarantee(
+        Gdp(Fraction(1, 2))
+    ).epsilon(1e-6)
