@@ -137,7 +137,7 @@ def test_rounded_gaussian_by_enumeration(monkeypatch, value):
     enumerated = one_round(
         monkeypatch, lambda b: int(sampler.rounded(np.array([value]), 0, b)[0]), width=5, depth=3
     )
-    assert enumerated.unresolved < Fraction(3, 10)
+    assert enumerated.unresolved < Fraction(2, 5)
 
     def phi(x):
         return 0.5 * math.erfc(-x / 6 / math.sqrt(2))

@@ -141,7 +141,7 @@ def test_coins_and_integers_have_their_frequencies():
 
 
 def test_the_assumed_accuracy_of_log_and_exp_holds():
-    """The error bounds of the fast paths take log and exp to be good to 4 units in the last place."""
+    """The fast paths take log and exp to be good to 4 units in the last place."""
     mpmath.mp.prec = 120
     words = seeded(29).words(4000)
     u = np.concatenate(

@@ -22,7 +22,7 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
 from discreet.mechanisms import divergence
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
-from discreet.mechanisms.values import Released, check_range, clamped_sum, read
+from discreet.mechanisms.values import Released, check_range, clamped, clamped_sum, read
 from discreet.noise.bits import Bits, system
 from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
@@ -99,7 +99,7 @@ class OnGrid:
         out = np.empty(len(reals))
         for start in range(0, len(reals), _PIECE):
             piece = slice(start, start + _PIECE)
-            steps = self.noise.add(reals[piece], bits)
+            steps = clamped(self.noise.add(reals[piece], bits))
             np.ldexp(steps.astype(np.float64), self.noise.exponent, out=out[piece])
         return out
 

@@ -144,5 +144,6 @@ def _shifted_gaussian(law: DiscreteGaussian, shifts: tuple[int, ...], epsilon: f
     square = sum(a * a for a in shifts)
     # Loss of output y under shift s: (|y - s|^2 - |y|^2) / (2 sigma^2) = (s^2 - 2<s, y>) / (...).
     loss = (square - 2.0 * places) / (2 * float(law.square))
-    excess = masses * -np.expm1(epsilon - loss)
-    return math.fsum(excess[loss > epsilon]) + len(shifts) * 2 * float(law.sf(reach))
+    worse = loss > epsilon
+    excess = masses[worse] * -np.expm1(epsilon - loss[worse])
+    return math.fsum(excess) + len(shifts) * 2 * float(law.sf(reach))

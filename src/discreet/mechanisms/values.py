@@ -73,4 +73,9 @@ def check_range(reals: Floats, step: float) -> None:
 def clamped_sum(values: Ints, noise: Ints) -> Ints:
     """``values + noise`` clamped to the range of a release; ``noise`` is overwritten."""
     noise += values
-    return np.clip(noise, -LARGEST_OUTPUT, LARGEST_OUTPUT, out=noise)
+    return clamped(noise)
+
+
+def clamped(steps: Ints) -> Ints:
+    """Steps within the range of a release, in place."""
+    return np.clip(steps, -LARGEST_OUTPUT, LARGEST_OUTPUT, out=steps)

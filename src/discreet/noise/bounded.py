@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from discreet.core.check import count, positive
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus
-from discreet.noise.bits import Bits
+from discreet.noise.bits import Bits, Words
 from discreet.noise.exponential import CHUNK, LARGEST_SCALE
 from discreet.noise.law import Floats, Ints, Law, floats, sized
 from discreet.noise.lazy import LazyUniform, invert
@@ -125,6 +125,10 @@ def sample_between(lower: Ints, upper: Ints, scale: Fraction, bits: Bits) -> Int
 
     The inverse transform takes one word a draw, whatever the bounds: a rejection loop would take
     longer the nearer a private centre is to the edge.
+
+    Proof of ``error``: x is a sum of two positive numbers, each good to a relative 2**-46 wherever
+    it matters (x is above 2**-split, so an exponential below it has an exponent below 12), and the
+    word places it within a relative 2**(split - width); the rest is as in `exponential`.
     """
     out = np.empty(len(lower), dtype=np.int64)
     t = float(scale)
@@ -134,14 +138,16 @@ def sample_between(lower: Ints, upper: Ints, scale: Fraction, bits: Bits) -> Int
         stop = min(start + CHUNK, len(lower))
         low, high = lower[start:stop], upper[start:stop]
         words = bits.words(stop - start)
-        v = (words.astype(np.float64) + 0.5) * 2.0**-bits.width
+        # Both ends of the uniform from the integers: 1 - v in doubles would lose the small ones.
+        last = np.uint64((1 << bits.width) - 1)
+        v, rest = (_unit(side, bits.width) for side in (words, last - words))
         beyond_high = np.exp(-(high + 1) / t)
         beyond_low = np.exp((low - 1) / t)
-        # In units of 1 - r: total mass D; V * D runs down from the top of the upper tail.
-        total = -np.expm1(-(high + 1) / t) + np.exp(-1 / t) * -np.expm1(low / t)
+        # In units of 1 - r: the total mass, of which v counts from the top, rest from below.
+        total = -np.expm1(-(high + 1) / t) + math.exp(-1 / t) * -np.expm1(low / t)
         upper_tail = v * total + beyond_high
         is_right = upper_tail < 1
-        x = np.where(is_right, upper_tail, (1 - v) * total + beyond_low)
+        x = np.where(is_right, upper_tail, rest * total + beyond_low)
         y = np.log(x) * np.where(is_right, -t, t) + np.where(is_right, 0.0, 1.0)
         out[start:stop] = np.clip(np.ceil(y) - 1, low, high)
         doubtful = (np.abs(y - np.floor(y) - 0.5) > 0.5 - error) | (x < 2.0**-split)
@@ -150,6 +156,10 @@ def sample_between(lower: Ints, upper: Ints, scale: Fraction, bits: Bits) -> Int
             uniform = LazyUniform(bits, value=int(words[i]), bits=bits.width)
             out[start + i] = _decide(law, uniform, int(out[start + i]))
     return out
+
+
+def _unit(words: Words, width: int) -> Floats:
+    return (words.astype(np.float64) + 0.5) * 2.0**-width
 
 
 def _decide(law: BoundedLaplace, uniform: LazyUniform, first: int) -> int:

@@ -28,6 +28,7 @@ from discreet.noise.magnitude import Magnitude
 # Up to this sigma all values within reach fit a table in the cache.
 LARGEST_TABLE = 2048
 _LARGEST_SIGMA = 1 << 48
+_SMALLEST_SIGMA = Fraction(1, 1 << 10)
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class DiscreteGaussian(Law):
         if (sigma is None) == (square is None):
             raise InvalidArgument("give either sigma or square (sigma squared).")
         value = positive("square", square) if sigma is None else positive("sigma", sigma) ** 2
+        if value < _SMALLEST_SIGMA**2:
+            raise InvalidArgument("sigma must be at least 2**-10 steps: this is no noise at all.")
         if value > _LARGEST_SIGMA**2:
             raise InvalidArgument("sigma must be at most 2**48 steps: use a coarser grid.")
         object.__setattr__(self, "square", value)

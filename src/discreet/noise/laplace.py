@@ -23,8 +23,14 @@ from discreet.noise.uniform import below, bernoulli_exp
 LARGEST_NOISE_SCALE = 1 << 55
 
 
+SMALLEST_SCALE = Fraction(1, 1 << 20)
+"""Below this many steps the noise is zero but for one draw in e^(2^20): ask for no privacy."""
+
+
 def _scale(name: str, value: Number) -> Fraction:
     scale = positive(name, value)
+    if scale < SMALLEST_SCALE:
+        raise InvalidArgument(f"{name} must be at least 2**-20 steps: this is no noise at all.")
     if scale > LARGEST_NOISE_SCALE:
         raise InvalidArgument(f"{name} must be at most 2**55 steps: use a coarser grid.")
     return scale
@@ -49,10 +55,12 @@ class Geometric(Law):
         return np.where(x >= 0, math.log(-math.expm1(-rate)) - rate * x, -np.inf)
 
     def sf(self, k: ArrayLike) -> Floats:
-        return np.exp(-np.maximum(np.floor(floats(k)) + 1, 0) / float(self.scale))
+        reached: Floats = np.maximum(np.floor(floats(k)) + 1, 0)
+        return np.exp(-reached / float(self.scale))
 
     def cdf(self, k: ArrayLike) -> Floats:
-        return -np.expm1(-np.maximum(np.floor(floats(k)) + 1, 0) / float(self.scale))
+        reached: Floats = np.maximum(np.floor(floats(k)) + 1, 0)
+        return -np.expm1(-reached / float(self.scale))
 
     def at_least(self, k: int, precision: int) -> Enclosure:
         return exp_minus(max(k, 0) / self.scale, precision)
@@ -119,6 +127,8 @@ class DiscreteLaplace(Law):
         if _order(order) % 2:
             return 0.0
         half_rate = 1 / (2 * float(self.scale))
+        if half_rate > 300:  # the square of sinh leaves the doubles, the variance is 1e-260
+            return 2 * math.exp(-2 * half_rate)
         variance = 0.5 / math.sinh(half_rate) ** 2  # 2r / (1 - r)^2
         # E X^4 = 2r (1 + 10r + r^2) / (1 - r)^4 = Var (6 Var + 1)
         return variance if order == 2 else variance * (6 * variance + 1)
@@ -126,7 +136,8 @@ class DiscreteLaplace(Law):
     @property
     def mean_absolute(self) -> float:
         """E|X| = 2r / (1 - r^2)."""
-        return 1 / math.sinh(1 / float(self.scale))
+        r = math.exp(-1 / float(self.scale))
+        return 2 * r / -math.expm1(-2 / float(self.scale))
 
     def sample(self, size: int, bits: Bits) -> Ints:
         size = sized(size)
