@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_banded
 
-from discreet.accounting.conversion import Floats
+from discreet.accounting.conversion import UNDERFLOW, Floats
 from discreet.accounting.pairs import (
     ROUNDING,
-    UNDERFLOW,
     Atoms,
     LaplacePair,
     LatticeLaplacePair,

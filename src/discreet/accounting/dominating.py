@@ -176,8 +176,8 @@ def _grouped_profile(inner: Event, size: int) -> Profile:
     one_step = _both(event_pairs(inner, "upper"))
 
     def profile(epsilon: Floats) -> Floats:
-        one = np.maximum(epsilon / size, 1e-12)
-        inside = one_step(one)
+        one = np.maximum(epsilon / size, 1e-12)  # the growth tends to k at zero, from above
+        inside = one_step(epsilon / size)
         with np.errstate(over="ignore", invalid="ignore"):
             growth = np.expm1(size * one) / np.expm1(one)
             return np.minimum(np.where(inside > 0, inside * growth, 0.0), 1.0)
