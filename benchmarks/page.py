@@ -59,14 +59,14 @@ def update(suite: str, rows: Iterable[Row]) -> None:
 
 
 def machine() -> str:
-    """Where and when: processor, cores, versions, date."""
+    """Where and when: processor, cores, how busy, versions, date."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return ", ".join(
         (
             models[0] if models else platform.processor() or platform.machine(),
-            f"{os.cpu_count()} cores",
+            f"{os.cpu_count()} cores (load {os.getloadavg()[0]:.1f}, of which the run itself is 1)",
             f"Python {platform.python_version()}",
             f"NumPy {version('numpy')}",
             f"{datetime.now(tz=UTC):%d %B %Y}",
