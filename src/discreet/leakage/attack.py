@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -233,7 +233,7 @@ def _learn(
     # The columns that tell most, seen two at a time.
     best = list(dict.fromkeys(e.score.of for _, e in ranked if isinstance(e.score.of, Key)))[:3]
     joint = [_cells(*fit, keys=pair, most=24) for pair in itertools.combinations(best, 2)]
-    ranked += rank([_Score(of=(cells,), sign=sign) for cells in joint for sign in (1.0, -1.0)])
+    ranked += rank([_Score(of=(cells,)) for cells in joint])
     ranked.sort(key=lambda pair: -pair[0])
     return [event for _, event in ranked[:EVENTS]]
 
@@ -254,7 +254,7 @@ def _scores(single: list[_Cells]) -> list[_Score]:
     of += [cells.keys[0] for cells in single]
     of += [values] if len(values) > 1 else []
     # Outputs that never vary are told apart by nothing: one event that always fails.
-    return [_Score(of=what, sign=sign) for what in of or [Key("length")] for sign in (1.0, -1.0)]
+    return [_Score(of=what) for what in of or [Key("length")]]
 
 
 def _cells(left: Columns, right: Columns, *, keys: tuple[Key, ...], most: int) -> _Cells:
@@ -280,36 +280,41 @@ def _rank(
     samples: int,
     z: float,
 ) -> list[tuple[float, _Event]]:
+    """For every score, side and direction the best threshold, and what it promises; best first."""
     ranked = []
     for score in scores:
-        a, b = (score(data) for data in choose)
-        for swapped in (False, True):
-            gain, threshold = _threshold(
-                *((b, a) if swapped else (a, b)), points=points, samples=samples, z=z
-            )
-            ranked.append((gain, _Event(score=score, threshold=threshold, swapped=swapped)))
+        values = [np.sort(score(data)) for data in choose]
+        cuts = np.union1d(*(_distinct(v) for v in values))
+        above = [1 - np.searchsorted(v, cuts, side="right") / len(v) for v in values]
+        below = [np.searchsorted(v, cuts, side="left") / len(v) for v in values]
+        for sign, shares in ((1.0, above), (-1.0, below)):
+            for swapped in (False, True):
+                p, q = reversed(shares) if swapped else shares
+                gain = _promise(p, q, points=points, samples=samples, z=z)
+                best = int(np.argmax(gain))
+                event = _Event(
+                    score=replace(score, sign=sign),
+                    threshold=sign * float(cuts[best]),
+                    swapped=swapped,
+                )
+                ranked.append((float(gain[best]), event))
     ranked.sort(key=lambda pair: -pair[0])
     return ranked
 
 
-def _threshold(
-    one: Floats, other: Floats, *, points: tuple[Point, ...], samples: int, z: float
-) -> tuple[float, float]:
-    """Where the test is expected to contradict the claim most, and by how much."""
-    cuts = np.unique(np.concatenate((one, other)))
-    cuts = cuts[:: max(1, len(cuts) // 4096)]
-    p = 1 - np.searchsorted(np.sort(one), cuts, side="right") / len(one)
-    q = 1 - np.searchsorted(np.sort(other), cuts, side="right") / len(other)
+def _distinct(ordered: Floats) -> Floats:
+    """Up to 4096 of the different values."""
+    values = ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))]
+    return values[:: 1 + len(values) // 4096]
+
+
+def _promise(p: Floats, q: Floats, *, points: tuple[Point, ...], samples: int, z: float) -> Floats:
+    """By how much a test of events of these probabilities is expected to pass the claim."""
     low = p - z * np.sqrt(p * (1 - p) / samples)
     high = q + z * np.sqrt(q * (1 - q) / samples) + z * z / (2 * samples)
-    gains = []
-    for epsilon, delta in points:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            gain = np.log(np.maximum(low - delta, 0.0)) - np.log(high) - epsilon
-        gains.append(np.where(np.isnan(gain), -np.inf, gain))
-    best = np.max(gains, axis=0)
-    index = int(np.argmax(best))
-    return float(best[index]), float(cuts[index])
+    with np.errstate(divide="ignore"):
+        gains = [np.log(np.maximum(low - d, 0.0)) - np.log(high) - e for e, d in points]
+    return np.asarray(np.max(gains, axis=0), dtype=np.float64)
 
 
 def _edges(left: Floats, right: Floats, *, most: int) -> Floats:
