@@ -2,8 +2,8 @@
 
 A word is a sign and a uniform ``V``; ``-scale * log(V)`` is an exponential variable. It is computed
 in double precision together with a bound on its error, added to an offset and floored. Where the
-floor is certain it is final. Where the sum is too close to an integer (about ``scale * 1e-13`` of
-all draws), or ``V`` too small for its first bits to tell, the caller decides exactly.
+floor is certain it is final. Where the sum is too close to an integer (about one draw in 500,000,
+whatever its size), or ``V`` too small for its first bits to tell, the caller decides exactly.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Precision:
 
     Proof of ``error``: with ``smallest <= V`` the first bits place V within a relative
     ``0.5 / (smallest * 2**bits)``, conversion to double and the logarithm (assumed good to 4 units
-    in the last place, which tests check) add at most 2**-46 to ``log V`` for ``-log V <= 12``, the
+    in the last place, which tests check) add at most 2**-46 to ``log V`` for ``-log V <= 28``, the
     products and the sum a relative 2**-51; all is multiplied by the scale. The bound doubles that.
     """
 
@@ -51,7 +51,9 @@ class _Precision:
     @classmethod
     def of(cls, scale: float, width: int) -> _Precision:
         bits = width - 1
-        split = min(17, max(1, bits // 3))
+        # As far into the tail as the bits reach: a draw must not be refined because it is large.
+        spare = bits - 20 - max(0, math.ceil(math.log2(scale)))
+        split = min(40, max(min(17, max(1, bits // 3)), spare))
         relative = 0.51 * 2.0 ** (split - bits)
         return cls(
             half=2.0 ** (63 - width),
