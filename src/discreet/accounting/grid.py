@@ -83,7 +83,7 @@ def tilt_for_delta(drawn: Sketch, delta: float) -> float:
         cks = tilt * math.log1p(-1 / (1 + tilt)) - math.log1p(tilt)
         return (drawn.moments(tilt)[0] - math.log(delta) + cks) / tilt
 
-    limit = math.log(500 / max(float(np.abs(drawn.losses).max()), 1e-6))
+    limit = math.log(500 / max(float(np.abs(drawn.losses).max()), 1e-3))
     best = minimize_scalar(bound, bounds=(-6.0, limit), method="bounded", options={"xatol": 0.02})
     return math.exp(float(best.x))
 
@@ -96,7 +96,7 @@ def tilt_for_epsilon(drawn: Sketch, epsilon: float) -> tuple[float, float]:
         cks = tilt * math.log1p(-1 / (1 + tilt)) - math.log1p(tilt)
         return drawn.moments(tilt)[0] - tilt * epsilon + cks
 
-    limit = math.log(500 / max(float(np.abs(drawn.losses).max()), 1e-6))
+    limit = math.log(500 / max(float(np.abs(drawn.losses).max()), 1e-3))
     best = minimize_scalar(bound, bounds=(-6.0, limit), method="bounded", options={"xatol": 0.02})
     return math.exp(float(best.x)), float(best.fun)
 
@@ -116,9 +116,11 @@ def choose(parts: Parts, drawn: Sketch, *, tilt: float, tail: float) -> Grid:
     """Steps fine enough for the spread of one use; one evenly spaced part is aligned with it."""
     variances = drawn.moments(tilt)[1]
     uses = float(drawn.counts.sum())
-    widest = float(drawn.losses.max() - drawn.losses.min())
+    spreads = (pair.spread(tail, count=3) for pair, _ in parts)
+    widest = max(float(spread[-1] - spread[0]) for spread in spreads)
     step = math.sqrt(float(drawn.counts @ variances) / uses) / _FINENESS
-    step = max(step, widest / _MOST_POINTS, 1e-12)
+    floor = max(widest / _MOST_POINTS, 1e-12)
+    step = max(step, floor)
     pitch = _pitch(parts)
     if pitch is not None and pitch >= step:
         step = pitch / (2 * math.ceil(pitch / step / 2))
@@ -126,7 +128,7 @@ def choose(parts: Parts, drawn: Sketch, *, tilt: float, tail: float) -> Grid:
     steps = []
     for (pair, _), variance in zip(parts, variances, strict=True):
         wanted = math.sqrt(variance) / _lower_fineness(pair)
-        wanted = max(wanted, widest / _MOST_POINTS, 1e-12)
+        wanted = max(wanted, floor)
         steps.append(step / 2.0 ** min(max(0, math.ceil(math.log2(step / wanted))), 8))
     return Grid(tilt=tilt, step=step, tail=tail, steps=tuple(steps))
 

@@ -140,6 +140,8 @@ def tilted(masses: Masses, *, step: float, tilt: float) -> Composed:
     scale = float(log.max())
     values = masses.mass * np.exp(log - scale)
     total = float(values.sum())
+    if stop - start >= LARGEST:
+        raise OverflowError
     weights = np.zeros(stop - start + 1)
     weights[masses.index - start] = values / total
     return Composed(
@@ -172,11 +174,14 @@ def power(part: Composed, count: int) -> Composed:
         raise OverflowError
     frequency = rfft(part.weights, size)
     magnitude = np.minimum(np.abs(frequency), 1.0)
-    # T6: error of the transform, amplified by the power, then of the transform back.
-    each = FFT_ERROR * math.log2(size) * math.sqrt(size) * float(np.linalg.norm(part.weights))
-    spread = 2 * float(np.mean(np.minimum(magnitude + each, 1.0) ** (count - 1)))
-    back = FFT_ERROR * math.log2(size) * math.sqrt(2 * float(np.mean(magnitude ** (2 * count))))
-    error = count * each * spread + back
+    # T6: |F^n - G^n| <= n max(|F|, |G|)^(n-1) |F - G|; by Cauchy-Schwarz over the frequencies the
+    # error of one bin is at most n (mean |F|^(2n-2))^(1/2) times the 2-norm error of the transform.
+    relative = FFT_ERROR * math.log2(size)
+    norm = float(np.linalg.norm(part.weights))
+    largest = np.minimum(magnitude + relative * math.sqrt(size) * norm, 1.0)
+    forth = count * relative * norm * math.sqrt(2 * float(np.mean(largest ** (2 * count - 2))))
+    back = relative * math.sqrt(2 * float(np.mean(magnitude ** (2 * count))))
+    error = forth + back
     values = irfft(frequency**count, size)
     values = np.roll(values, -(low % size))[: high - low + 1]
     weights = np.maximum(values, 0.0)
