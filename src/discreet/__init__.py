@@ -11,6 +11,7 @@ from discreet.core.errors import (
     Unsupported,
 )
 from discreet.core.relation import PrivacyUnit, Relation
+from discreet.ledger.ledger import Ledger
 from discreet.mechanisms.gaussian import gaussian
 from discreet.mechanisms.laplace import laplace
 from discreet.mechanisms.response import randomised_response
@@ -24,6 +25,7 @@ __all__ = [
     "BudgetExceeded",
     "Guarantee",
     "InvalidArgument",
+    "Ledger",
     "NotCertified",
     "OutOfDomain",
     "PrivacyError",

@@ -19,6 +19,7 @@ ALLOWED = {
     "noise": {"numpy"},
     "accounting": {"numpy", "scipy"},
     "mechanisms": {"numpy", "scipy"},
+    "ledger": {"psycopg*"},
     "leakage": {"numpy", "scipy"},
     "report": {"numpy", "matplotlib*"},
     "apps": {"click", "numpy", "rich"},

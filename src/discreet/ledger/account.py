@@ -1,0 +1,397 @@
+"""Accounts: the only way to spend."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from fractions import Fraction
+from types import TracebackType
+from typing import Self
+
+from discreet.accounting.guarantee import Guarantee, describe
+from discreet.core import events
+from discreet.core.errors import (
+    BudgetExceeded,
+    InvalidArgument,
+    NotCertified,
+    RelationMismatch,
+)
+from discreet.core.events import Event
+from discreet.core.relation import Relation
+from discreet.ledger import journal
+from discreet.ledger.journal import Entry, Outcome, Row, State
+from discreet.ledger.rules import Composition, Rule, Sums, add, rule_for
+from discreet.ledger.store import Session, Store, StoreFailure
+
+MOST_KINDS = 64  # distinct events up to which the whole composition is computed for a grant
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The terms of an account beside its limit; they never change.
+
+    ``composition`` and ``orders``: how a limit approx(epsilon, delta) composes (rules.ApproxRule).
+    ``adaptive=False`` is a promise that no event depends on an earlier output; then the exact
+    composition decides where the sums say no. ``renewals``: how often the budget may start anew.
+    """
+
+    composition: Composition | None = None
+    orders: tuple[float, ...] = ()
+    adaptive: bool = True
+    renewals: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """An account on the way from the root: what is needed to decide there."""
+
+    id: int
+    name: str
+    limit: Guarantee
+    policy: Policy
+    rule: Rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """Proof of a charge: its place in the chain. ``replayed``: it was there already."""
+
+    account: str
+    sequence: int
+    hash: str
+    guarantee: Guarantee
+    label: str
+    time: datetime
+    request_id: str | None
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A budget. Get one from ``Ledger.account``."""
+
+    _store: Store = field(repr=False)
+    _levels: tuple[Level, ...] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """Its name in the ledger."""
+        return self._own.name
+
+    @property
+    def limit(self) -> Guarantee:
+        """What may be spent in one period."""
+        return self._own.limit
+
+    @property
+    def relation(self) -> Relation:
+        """Who is protected; every charge must be under the same relation."""
+        return self._own.limit.relation
+
+    @property
+    def policy(self) -> Policy:
+        """The other terms."""
+        return self._own.policy
+
+    @property
+    def parents(self) -> tuple[str, ...]:
+        """The accounts above, root first: they are charged together with this one."""
+        return tuple(level.name for level in self._levels[:-1])
+
+    @property
+    def expires(self) -> datetime | None:
+        """When charges end."""
+        text = self._row().expires
+        return None if text is None else journal.moment(text)
+
+    @property
+    def period(self) -> int:
+        """How often the budget was renewed."""
+        return self._row().period
+
+    @property
+    def head(self) -> str:
+        """Number of entries and hash of the last: kept elsewhere, it shows later tampering."""
+        row = self._row()
+        return f"{row.entries}:{row.head}"
+
+    @property
+    def spent(self) -> Guarantee:
+        """All that was charged in this period: ``spent.epsilon(delta)`` by the best accountant."""
+        with self._store.read() as session:
+            event = journal.composed(session, journal.get(session, self._own.id))
+        return Guarantee(event, self.relation)
+
+    @property
+    def remaining(self) -> Fraction:
+        """What this account has left, rounded down, in the currency of its limit.
+
+        Epsilon of a pure, rho of a zCDP, mu of a Gaussian limit; for approx(epsilon, delta) the
+        largest pure epsilon that would still be granted. Accounts above may have less.
+        """
+        state = State.read(self._row().state)
+        mode = state.mode or self._own.rule.mode(events.NOTHING)
+        return self._own.rule.remaining(state.sums, mode)
+
+    @property
+    def history(self) -> tuple[Entry, ...]:
+        """Every entry, oldest first."""
+        with self._store.read() as session:
+            return tuple(read_entries(session, self._own.id, self.relation))
+
+    def charge(self, guarantee: Guarantee, *, label: str, request_id: str | None = None) -> Receipt:
+        """Spend, durably, or raise BudgetExceeded and spend nothing.
+
+        The same ``request_id`` twice is one charge: publish one answer for it, and the same one.
+        """
+        request = None if request_id is None else journal.printable("request_id", request_id)
+        return self._record("charge", guarantee, label=label, request=request)
+
+    def reserve(self, guarantee: Guarantee, *, label: str, private: bool = True) -> Reservation:
+        """Spend before the data are read; settle when the release is out or has failed.
+
+        What is reserved stays spent, whatever happens next. ``private=False``, e.g. noise from
+        seeded bits, is refused: such a release has no guarantee.
+        """
+        if not private:
+            raise NotCertified(
+                "A release from seeded bits is not private and cannot be charged; use system()."
+            )
+        return Reservation(self, self._record("reserve", guarantee, label=label, request=None))
+
+    def renew(self, *, reason: str, expires: datetime | None = None) -> None:
+        """Start a new period with the whole limit; the policy says how often, the chain why.
+
+        Over its life the account may spend its limit ``1 + renewals`` times.
+        """
+        words = journal.printable("reason", reason)
+        until = None if expires is None else journal.stamp("expires", expires)
+        with self._store.write() as session:
+            row = journal.get(session, self._own.id, lock=self._store.lock)
+            if row.period >= self.policy.renewals:
+                raise BudgetExceeded(
+                    f"Account {self.name!r} may be renewed {self.policy.renewals} times and was "
+                    f"renewed {row.period} times; open a new account with its own limit."
+                )
+            if row.expires is not None and until is None:
+                raise InvalidArgument("expires must be given: this account is one that expires.")
+            content = {
+                "kind": "renew",
+                "time": journal.now(),
+                "label": words,
+                "period": row.period + 1,
+                "expires": until,
+            }
+            state = State(sums=self._own.rule.zero)
+            journal.append(session, row, content, state=state, period=row.period + 1, expires=until)
+
+    def __repr__(self) -> str:
+        return f"Account({self.name!r}, limit={describe(self.limit.event)})"
+
+    @property
+    def _own(self) -> Level:
+        return self._levels[-1]
+
+    def _row(self) -> Row:
+        with self._store.read() as session:
+            return journal.get(session, self._own.id)
+
+    def _record(
+        self, kind: str, guarantee: Guarantee, *, label: str, request: str | None
+    ) -> Receipt:
+        """One transaction: lock every level, root first, decide everywhere, write everywhere."""
+        self._check(guarantee)
+        words = journal.printable("label", label)
+        prices = [level.rule.price(guarantee.event) for level in self._levels]
+        with self._store.write() as session:
+            rows = [journal.get(session, x.id, lock=self._store.lock) for x in self._levels]
+            for row in rows:
+                journal.check_head(session, row)
+            if request is not None:
+                known = self._replayed(session, request, guarantee)
+                if known is not None:
+                    return known
+            time = journal.now()
+            states = [
+                self._granted(session, level, row, price, guarantee.event, time)
+                for level, row, price in zip(self._levels, rows, prices, strict=True)
+            ]
+            content = {
+                "kind": kind,
+                "time": time,
+                "label": words,
+                "event": journal.encoded(guarantee.event)[2],
+                "cohort": journal.EVERYONE,
+            }
+            origin = f"{rows[-1].name}#{rows[-1].entries + 1}"
+            for row, state in zip(rows[:-1], states[:-1], strict=True):
+                self._write(session, row, {**content, "origin": origin}, state, guarantee.event)
+            own = {**content, "request": request}
+            found = self._write(session, rows[-1], own, states[-1], guarantee.event)
+        return self._receipt(own, guarantee, rows[-1].entries + 1, found)
+
+    def _write(
+        self, session: Session, row: Row, content: journal.Content, state: State, event: Event
+    ) -> str:
+        journal.tally(session, row, event)
+        return journal.append(
+            session, row, {**content, "period": row.period}, state=state, expires=row.expires
+        )
+
+    def _check(self, guarantee: Guarantee) -> None:
+        if not isinstance(guarantee, Guarantee):
+            raise NotCertified(
+                f"Only a Guarantee can be charged, got {type(guarantee).__name__}; "
+                "take it from a mechanism or from discreet.pure, approx, zcdp, gdp."
+            )
+        if guarantee.relation is not self.relation:
+            raise RelationMismatch(
+                f"Account {self.name!r} is under {self.relation!r}, the charge under "
+                f"{guarantee.relation!r}; convert explicitly, e.g. with to_replace_one()."
+            )
+
+    def _granted(
+        self, session: Session, level: Level, row: Row, price: Sums, event: Event, time: str
+    ) -> State:
+        """The state after the charge, or BudgetExceeded."""
+        if row.expires is not None and time >= row.expires:
+            raise BudgetExceeded(
+                f"Account {level.name!r} expired on {row.expires}; nothing was spent. Renew it."
+            )
+        before = State.read(row.state)
+        # Before the first charge no output was seen, so the way to compose may depend on it.
+        mode = before.mode or level.rule.mode(event)
+        after = State(sums=add(before.sums, price), mode=mode)
+        if level.rule.allows(after.sums, mode):
+            return after
+        if not level.policy.adaptive:
+            whole = events.compose((journal.composed(session, row), event))
+            kinds = len(whole.parts) if isinstance(whole, events.Composed) else 1
+            if kinds <= MOST_KINDS and level.rule.allows_exactly(whole):
+                return after
+        left = float(level.rule.remaining(before.sums, mode))
+        raise BudgetExceeded(
+            f"Account {level.name!r}: {describe(event)} would pass the limit "
+            f"{describe(level.limit.event)}, of which {left:.6g} is left; nothing was spent."
+        )
+
+    def _replayed(self, session: Session, request: str, guarantee: Guarantee) -> Receipt | None:
+        found = session.run(
+            "SELECT content, hash FROM entries WHERE account = ? AND request = ?",
+            *(self._own.id, request),
+        )
+        if not found:
+            return None
+        content = json.loads(found[0][0])
+        if journal.decoded(content["event"]) != guarantee.event:
+            raise InvalidArgument(
+                f"request_id {request!r} was used for another event; nothing was spent. "
+                "Take a new request_id."
+            )
+        receipt = self._receipt(content, guarantee, content["sequence"], found[0][1])
+        return replace(receipt, replayed=True)
+
+    def _receipt(
+        self, content: journal.Content, guarantee: Guarantee, sequence: int, found: str
+    ) -> Receipt:
+        return Receipt(
+            account=self.name,
+            sequence=sequence,
+            hash=found,
+            guarantee=guarantee,
+            label=content["label"],
+            time=journal.moment(content["time"]),
+            request_id=content.get("request"),
+        )
+
+    def _settle(self, sequence: int, outcome: Outcome) -> None:
+        if outcome not in ("released", "failed"):
+            raise InvalidArgument(f"outcome must be 'released' or 'failed', got {outcome!r}.")
+        with self._store.write() as session:
+            row = journal.get(session, self._own.id, lock=self._store.lock)
+            if session.run(
+                "SELECT 1 FROM entries WHERE account = ? AND settles = ?",
+                *(row.id, sequence),
+            ):
+                raise InvalidArgument("This reservation is settled; it stays as it is.")
+            content = {
+                "kind": "settle",
+                "time": journal.now(),
+                "settles": sequence,
+                "outcome": outcome,
+                "period": row.period,
+            }
+            journal.append(session, row, content, expires=row.expires)
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Budget that is spent and waits for its release. As a context it settles itself."""
+
+    account: Account
+    receipt: Receipt
+
+    def settle(self, outcome: Outcome) -> None:
+        """Say what became of it, once; a failure stays spent."""
+        self.account._settle(self.receipt.sequence, outcome)  # noqa: SLF001 — its own half
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            with suppress(InvalidArgument):  # settled inside the block
+                self.settle("released")
+            return
+        # The error that ended the block matters more than the note about it.
+        with suppress(InvalidArgument, StoreFailure):
+            self.settle("failed")
+
+
+def read_entries(session: Session, number: int, relation: Relation) -> Iterator[Entry]:
+    """The entries of an account with the outcome of each reservation."""
+    outcomes = {
+        settles: json.loads(text)["outcome"]
+        for (settles, text) in session.run(
+            "SELECT settles, content FROM entries WHERE account = ? AND settles IS NOT NULL",
+            number,
+        )
+    }
+    for sequence, text, found, _, _ in journal.chain(session, number):
+        content = json.loads(text)
+        outcome = content.get("outcome")
+        if content["kind"] in ("charge", "reserve") and "origin" not in content:
+            outcome = outcomes.get(sequence, "open" if content["kind"] == "reserve" else "released")
+        yield journal.entry(content, found, relation=relation, outcome=outcome)
+
+
+def level(row: Row) -> Level:
+    """The terms of an account from its row."""
+    limit = Guarantee.from_json(row.allowance)
+    policy = read_policy(row.policy)
+    rule = rule_for(limit, composition=policy.composition, orders=policy.orders)
+    return Level(id=row.id, name=row.name, limit=limit, policy=policy, rule=rule)
+
+
+def policy_content(policy: Policy) -> journal.Content:
+    """As JSON."""
+    return {
+        "adaptive": policy.adaptive,
+        "composition": policy.composition,
+        "orders": list(policy.orders),
+        "renewals": policy.renewals,
+    }
+
+
+def read_policy(text: str) -> Policy:
+    """The inverse of ``policy_content``."""
+    content = json.loads(text)
+    return Policy(**{**content, "orders": tuple(content["orders"])})

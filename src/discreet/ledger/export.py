@@ -1,0 +1,82 @@
+"""A ledger as JSON, complete enough to check its hashes, and as CSV for people."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+from discreet.accounting.guarantee import Guarantee, describe
+from discreet.ledger import journal
+from discreet.ledger.account import read_entries
+from discreet.ledger.store import Session
+
+VERSION = 1
+_COLUMNS = (
+    "account",
+    "sequence",
+    "kind",
+    "time",
+    "period",
+    "label",
+    "cost",
+    "outcome",
+    "request_id",
+    "origin",
+    "hash",
+)
+
+
+def as_json(session: Session) -> str:
+    """Accounts and the exact text of every entry with its hash."""
+    rows = journal.everything(session)
+    names = {row.id: row.name for row in rows}
+    accounts = [
+        {
+            "name": row.name,
+            "parent": None if row.parent is None else names[row.parent],
+            "limit": json.loads(row.allowance),
+            "policy": json.loads(row.policy),
+            "expires": row.expires,
+            "period": row.period,
+            "head": f"{row.entries}:{row.head}",
+            "entries": [
+                {"text": text, "hash": found}
+                for _, text, found, _, _ in journal.chain(session, row.id)
+            ],
+        }
+        for row in rows
+    ]
+    return json.dumps({"discreet_ledger": VERSION, "accounts": accounts}, indent=1)
+
+
+def as_csv(session: Session) -> str:
+    """One line for each entry."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for row in journal.everything(session):
+        relation = Guarantee.from_json(row.allowance).relation
+        for entry in read_entries(session, row.id, relation):
+            cost = "" if entry.guarantee is None else describe(entry.guarantee.event)
+            writer.writerow(
+                (
+                    _plain(entry.account),
+                    entry.sequence,
+                    entry.kind,
+                    entry.time.isoformat(),
+                    entry.period,
+                    _plain(entry.label),
+                    cost,
+                    entry.outcome or "",
+                    _plain(entry.request_id or ""),
+                    _plain(entry.origin or ""),
+                    entry.hash,
+                )
+            )
+    return out.getvalue()
+
+
+def _plain(text: str) -> str:
+    """Words that a spreadsheet would take for a formula get an apostrophe."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

@@ -1,0 +1,269 @@
+"""Entries: their canonical text, the chain of their hashes, and the rows they stand in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import events
+from discreet.core.errors import InvalidArgument
+from discreet.core.events import Event
+from discreet.core.relation import Relation
+from discreet.ledger.rules import Sums
+from discreet.ledger.store import Session, StoreFailure
+
+Kind: TypeAlias = Literal["open", "charge", "reserve", "settle", "renew"]
+Outcome: TypeAlias = Literal["released", "failed"]
+Content: TypeAlias = dict[str, Any]
+
+GENESIS = "0" * 64
+LONGEST = 200
+EVERYONE = ""  # the one cohort there is until budgets are personal
+_COLUMNS = "id, name, parent, allowance, policy, expires, period, entries, head, state"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One line of an account's history."""
+
+    account: str
+    sequence: int
+    kind: Kind
+    time: datetime
+    label: str
+    guarantee: Guarantee | None
+    outcome: Literal["released", "failed", "open"] | None
+    request_id: str | None
+    origin: str | None
+    period: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """An account as it stands: its terms, which never change, and what moves with each entry."""
+
+    id: int
+    name: str
+    parent: int | None
+    allowance: str
+    policy: str
+    expires: str | None
+    period: int
+    entries: int
+    head: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """The running sums of the current period and how they compose ("" before the first)."""
+
+    sums: Sums
+    mode: str = ""
+
+    def content(self) -> Content:
+        """As JSON; rationals as p/q."""
+        return {"mode": self.mode, "sums": [None if x is None else _ratio(x) for x in self.sums]}
+
+    @classmethod
+    def read(cls, text: str) -> State:
+        """The inverse of ``content``."""
+        found = json.loads(text)
+        sums = tuple(None if x is None else Fraction(x) for x in found["sums"])
+        return cls(sums=sums, mode=found["mode"])
+
+
+def _ratio(value: Fraction) -> str:
+    return f"{value.numerator}/{value.denominator}"
+
+
+# ── text and hash ────────────────────────────────────────────────────────────
+
+
+def canonical(content: Content) -> str:
+    """One text for one content: sorted keys, no spaces, ASCII."""
+    return json.dumps(content, sort_keys=True, separators=(",", ":"))
+
+
+def digest(text: str) -> str:
+    """SHA-256."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def printable(name: str, value: object, *, empty: bool = False) -> str:
+    """A short line of the analyst's own words; it must not come from the data."""
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{name} must be text, got {type(value).__name__}.")
+    if len(value) > LONGEST or not value.isprintable() or not (value.strip() or empty):
+        raise InvalidArgument(
+            f"{name} must be 1 to {LONGEST} printable characters, got {len(value)} characters."
+        )
+    return value
+
+
+def now() -> str:
+    """The time in UTC, in one format that sorts."""
+    return stamp("time", datetime.now(tz=UTC))
+
+
+def stamp(name: str, value: datetime) -> str:
+    """A time with its zone as text that sorts."""
+    if value.tzinfo is None:
+        raise InvalidArgument(f"{name} must be a datetime with a time zone, e.g. UTC.")
+    return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def moment(text: str) -> datetime:
+    """The inverse of ``stamp``."""
+    return datetime.fromisoformat(text)
+
+
+# ── rows ─────────────────────────────────────────────────────────────────────
+
+
+def find(session: Session, name: str) -> Row | None:
+    """An account by name, not locked."""
+    rows = session.run(f"SELECT {_COLUMNS} FROM accounts WHERE name = ?", name)  # noqa: S608
+    return _row(rows[0]) if rows else None
+
+
+def get(session: Session, number: int, *, lock: str = "") -> Row:
+    """An account by its number; ``lock`` holds it until the transaction ends."""
+    rows = session.run(
+        f"SELECT {_COLUMNS} FROM accounts WHERE id = ?{lock}",  # noqa: S608 — our own words
+        number,
+    )
+    return _row(rows[0])
+
+
+def everything(session: Session) -> list[Row]:
+    """All accounts, parents before children."""
+    return [_row(row) for row in session.run(f"SELECT {_COLUMNS} FROM accounts ORDER BY id")]  # noqa: S608
+
+
+def _row(values: tuple[Any, ...]) -> Row:
+    return Row(**dict(zip(_COLUMNS.split(", "), values, strict=True)))
+
+
+def check_head(session: Session, row: Row) -> None:
+    """Refuse to go on from an account that does not agree with its last entry."""
+    last = session.run(
+        "SELECT content, hash FROM entries WHERE account = ? AND sequence = ?",
+        *(row.id, row.entries),
+    )
+    sound = (
+        bool(last)
+        and last[0][1] == row.head == digest(last[0][0])
+        and canonical(json.loads(last[0][0])["state"]) == row.state
+    )
+    if not sound:
+        raise StoreFailure(
+            f"Account {row.name!r} does not agree with its last entry; nothing was granted. "
+            "Run Ledger.verify()."
+        )
+
+
+def append(
+    session: Session,
+    row: Row,
+    content: Content,
+    *,
+    state: State | None = None,
+    period: int | None = None,
+    expires: str | None = None,
+) -> str:
+    """Write the next entry of an account and move the account along; the entry's hash."""
+    after = json.loads(row.state) if state is None else state.content()
+    place = {"account": row.name, "sequence": row.entries + 1, "previous": row.head}
+    text = canonical({**content, **place, "state": after})
+    found = digest(text)
+    session.run(
+        "INSERT INTO entries (account, sequence, content, hash, request, settles) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        *(row.id, row.entries + 1, text, found, content.get("request"), content.get("settles")),
+    )
+    session.run(
+        "UPDATE accounts SET entries = ?, head = ?, state = ?, period = ?, expires = ? "
+        "WHERE id = ?",
+        row.entries + 1,
+        found,
+        canonical(after),
+        row.period if period is None else period,
+        expires,
+        row.id,
+    )
+    return found
+
+
+@lru_cache(maxsize=4096)
+def encoded(event: Event) -> tuple[str, str, Content]:
+    """The text of an event, its digest and its content (shared: not to be changed)."""
+    text = events.to_json(event)
+    return text, digest(text), json.loads(text)
+
+
+def tally(session: Session, row: Row, event: Event) -> None:
+    """Count an event of the current period."""
+    text, found, _ = encoded(event)
+    session.run(
+        "INSERT INTO tallies (account, period, cohort, digest, event, number) "
+        "VALUES (?, ?, ?, ?, ?, 1) ON CONFLICT (account, period, cohort, digest) "
+        "DO UPDATE SET number = tallies.number + 1",
+        *(row.id, row.period, EVERYONE, found, text),
+    )
+
+
+def composed(session: Session, row: Row) -> Event:
+    """All events of the current period, each with its count."""
+    rows = session.run(
+        "SELECT event, number FROM tallies WHERE account = ? AND period = ? ORDER BY digest",
+        *(row.id, row.period),
+    )
+    parts = tuple((events.from_json(text), number) for text, number in rows)
+    return events.compose((events.Composed(parts),))
+
+
+def chain(session: Session, number: int) -> Iterator[tuple[Any, ...]]:
+    """Sequence, text, hash, request and settled reservation of every entry, in order, in pages."""
+    last = 0
+    while True:
+        page = session.run(
+            "SELECT sequence, content, hash, request, settles FROM entries "
+            "WHERE account = ? AND sequence > ? ORDER BY sequence LIMIT 1000",
+            *(number, last),
+        )
+        if not page:
+            return
+        yield from page
+        last = page[-1][0]
+
+
+def entry(content: Content, found: str, *, relation: Relation, outcome: Any) -> Entry:
+    """What people read of an entry."""
+    event = content.get("event")
+    return Entry(
+        account=content["account"],
+        sequence=content["sequence"],
+        kind=content["kind"],
+        time=moment(content["time"]),
+        label=content.get("label", ""),
+        guarantee=None if event is None else Guarantee(decoded(event), relation),
+        outcome=outcome,
+        request_id=content.get("request"),
+        origin=content.get("origin"),
+        period=content["period"],
+        hash=found,
+    )
+
+
+def decoded(event: Content) -> Event:
+    """The event inside an entry's content."""
+    return events.from_json(json.dumps(event))

@@ -1,0 +1,221 @@
+"""The ledger: where accounts are opened, found, checked and exported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import check
+from discreet.core.errors import InvalidArgument, RelationMismatch
+from discreet.ledger import export, journal
+from discreet.ledger.account import Account, Policy, level, policy_content
+from discreet.ledger.journal import Row, State
+from discreet.ledger.postgres import PostgresStore
+from discreet.ledger.rules import ApproxRule, Composition, rule_for
+from discreet.ledger.sqlite import SqliteStore
+from discreet.ledger.store import Session, Store
+from discreet.ledger.verify import Verification, verify
+
+
+class Ledger:
+    """A durable, append-only, hash-chained record of what was spent.
+
+    ``sqlite:///budget.db`` (``sqlite:////`` and an absolute path) for one host,
+    ``postgresql://...`` for several. One object serves all threads of a process and survives a
+    fork.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._store = _open(url)
+        self._kind = url.partition("://")[0]  # the address may hold a password
+
+    def account(
+        self,
+        name: str,
+        *,
+        limit: Guarantee | None = None,
+        parent: Account | str | None = None,
+        expires: datetime | None = None,
+        renewals: int = 0,
+        composition: Composition | None = None,
+        orders: tuple[float, ...] = (),
+        adaptive: bool = True,
+    ) -> Account:
+        """Open an account with a limit, or find one by its name.
+
+        The terms are fixed at the first opening; opening again with others is an error. A charge
+        to an account is charged to its ``parent`` too, in one transaction, or to neither.
+        """
+        journal.printable("name", name)
+        if limit is not None:
+            policy = Policy(
+                composition=composition,
+                orders=tuple(map(float, orders)),
+                adaptive=bool(adaptive),
+                renewals=check.count("renewals", renewals, minimum=0),
+            )
+            above = parent.name if isinstance(parent, Account) else parent
+            self._open_account(name, limit, above, expires, policy)
+        with self._store.read() as session:
+            row = journal.find(session, name)
+            if row is None:
+                raise InvalidArgument(f"There is no account {name!r}; give a limit to open it.")
+            return self._account(session, row)
+
+    def accounts(self) -> tuple[Account, ...]:
+        """Every account, parents before children."""
+        with self._store.read() as session:
+            return tuple(self._account(session, row) for row in journal.everything(session))
+
+    def verify(self, *, heads: Mapping[str, str] | None = None) -> Verification:
+        """Check every chain and recompute every sum; false, with the problems, if one fails.
+
+        ``heads``: what ``account.head`` said earlier. Whoever can rewrite the whole store can
+        write a new chain; a head that was kept elsewhere is what such a forger cannot match.
+        """
+        with self._store.read() as session:
+            return verify(session, heads or {})
+
+    def export(
+        self, path: str | Path | None = None, *, kind: Literal["json", "csv"] = "json"
+    ) -> str:
+        """All accounts and entries as JSON (complete) or CSV (a table for people)."""
+        writers = {"json": export.as_json, "csv": export.as_csv}
+        if kind not in writers:
+            raise InvalidArgument(f"kind must be 'json' or 'csv', got {kind!r}.")
+        with self._store.read() as session:
+            text = writers[kind](session)
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def close(self) -> None:
+        """Close idle connections; a later use opens new ones."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Ledger({self._kind})"
+
+    def _account(self, session: Session, row: Row) -> Account:
+        path = [row]
+        while path[0].parent is not None:
+            path.insert(0, journal.get(session, path[0].parent))
+        return Account(self._store, tuple(level(step) for step in path))
+
+    def _open_account(
+        self,
+        name: str,
+        limit: Guarantee,
+        parent: str | None,
+        expires: datetime | None,
+        policy: Policy,
+    ) -> None:
+        if not isinstance(limit, Guarantee):
+            raise InvalidArgument(
+                f"limit must be a Guarantee such as discreet.approx(3, 1e-6), "
+                f"got {type(limit).__name__}."
+            )
+        rule = rule_for(limit, composition=policy.composition, orders=policy.orders)
+        if isinstance(rule, ApproxRule):  # the default orders of today stay with the account
+            policy = Policy(
+                composition=policy.composition,
+                orders=rule.orders,
+                adaptive=policy.adaptive,
+                renewals=policy.renewals,
+            )
+        terms = {
+            "allowance": limit.to_json(),
+            "policy": journal.canonical(policy_content(policy)),
+            "expires": None if expires is None else journal.stamp("expires", expires),
+        }
+        with self._store.write() as session:
+            above = _parent(session, parent, limit)
+            number = _insert(session, name, above, terms, State(sums=rule.zero))
+            if number is None:
+                _same_terms(session, name, above, terms)
+                return
+            content = {
+                "kind": "open",
+                "time": journal.now(),
+                "label": "",
+                "period": 0,
+                "parent": parent,
+                "limit": json.loads(terms["allowance"] or ""),
+                "policy": policy_content(policy),
+                "expires": terms["expires"],
+            }
+            row = journal.get(session, number, lock=self._store.lock)
+            journal.append(session, row, content, expires=row.expires)
+
+
+def _open(url: str) -> Store:
+    if not isinstance(url, str):
+        raise InvalidArgument(f"url must be text, got {type(url).__name__}.")
+    scheme, _, rest = url.partition("://")
+    if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
+        if rest == "/:memory:":
+            raise InvalidArgument("A ledger in memory would not survive a crash; name a file.")
+        return SqliteStore(Path(rest[1:]))
+    if scheme in ("postgresql", "postgres"):
+        return PostgresStore(url)
+    raise InvalidArgument(
+        "url must be sqlite:///FILE or postgresql://..., "
+        f"got the scheme {scheme!r}."  # the rest may hold a password
+    )
+
+
+def _parent(session: Session, name: str | None, limit: Guarantee) -> int | None:
+    if name is None:
+        return None
+    row = journal.find(session, name)
+    if row is None:
+        raise InvalidArgument(f"parent must be an account of this ledger, there is no {name!r}.")
+    relation = Guarantee.from_json(row.allowance).relation
+    if relation is not limit.relation:
+        raise RelationMismatch(
+            f"The parent {name!r} is under {relation!r}, the limit under {limit.relation!r}."
+        )
+    return row.id
+
+
+def _insert(
+    session: Session, name: str, parent: int | None, terms: Mapping[str, str | None], state: State
+) -> int | None:
+    """The number of the new account, or None if the name is taken."""
+    made = session.run(
+        "INSERT INTO accounts (name, parent, allowance, policy, expires, period, entries, head, "
+        "state) VALUES (?, ?, ?, ?, ?, 0, 0, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING id",
+        *(name, parent, terms["allowance"], terms["policy"], terms["expires"]),
+        *(journal.GENESIS, journal.canonical(state.content())),
+    )
+    return int(made[0][0]) if made else None
+
+
+def _same_terms(
+    session: Session, name: str, parent: int | None, terms: Mapping[str, str | None]
+) -> None:
+    row = journal.find(session, name)
+    if row is None:  # pragma: no cover — accounts are never deleted
+        raise InvalidArgument(f"There is no account {name!r}.")
+    known = (row.allowance, row.policy, row.parent)
+    if known != (terms["allowance"], terms["policy"], parent):
+        raise InvalidArgument(
+            f"Account {name!r} exists with other terms (limit, parent or policy), which never "
+            "change; open it without a limit, or take another name."
+        )

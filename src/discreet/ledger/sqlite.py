@@ -1,0 +1,178 @@
+"""The ledger in an SQLite file: one host, any number of processes and threads."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from discreet.ledger.store import Pool, Session, StoreFailure, Value, check_version
+
+PATIENCE_S = 60.0
+
+_FIRST = """
+CREATE TABLE accounts (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL UNIQUE,
+    parent INTEGER REFERENCES accounts (id),
+    allowance TEXT NOT NULL,
+    policy TEXT NOT NULL,
+    expires TEXT,
+    period INTEGER NOT NULL,
+    entries INTEGER NOT NULL,
+    head TEXT NOT NULL,
+    state TEXT NOT NULL
+) STRICT;
+CREATE TABLE entries (
+    account INTEGER NOT NULL REFERENCES accounts (id),
+    sequence INTEGER NOT NULL,
+    content TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    request TEXT,
+    settles INTEGER,
+    PRIMARY KEY (account, sequence)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX entries_request ON entries (account, request) WHERE request IS NOT NULL;
+CREATE UNIQUE INDEX entries_settles ON entries (account, settles) WHERE settles IS NOT NULL;
+CREATE TABLE tallies (
+    account INTEGER NOT NULL REFERENCES accounts (id),
+    period INTEGER NOT NULL,
+    cohort TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    event TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (account, period, cohort, digest)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER entries_stay BEFORE UPDATE ON entries
+    BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END;
+CREATE TRIGGER entries_remain BEFORE DELETE ON entries
+    BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END;
+CREATE TRIGGER accounts_remain BEFORE DELETE ON accounts
+    BEGIN SELECT RAISE(ABORT, 'accounts are never deleted'); END;
+CREATE TRIGGER accounts_stay BEFORE UPDATE OF id, name, parent, allowance, policy ON accounts
+    BEGIN SELECT RAISE(ABORT, 'the terms of an account never change'); END;
+CREATE TRIGGER accounts_grow BEFORE UPDATE ON accounts WHEN NEW.entries <> OLD.entries + 1
+    BEGIN SELECT RAISE(ABORT, 'an account changes with an entry only'); END;
+CREATE TRIGGER tallies_remain BEFORE DELETE ON tallies
+    BEGIN SELECT RAISE(ABORT, 'tallies are never deleted'); END;
+CREATE TRIGGER tallies_grow BEFORE UPDATE ON tallies WHEN NEW.number <= OLD.number
+    BEGIN SELECT RAISE(ABORT, 'tallies only grow'); END;
+"""
+
+
+def _first(connection: sqlite3.Connection) -> None:
+    for statement in _statements(_FIRST):
+        connection.execute(statement)
+
+
+# The n-th function leads from version n to n + 1; append only.
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first,)
+
+
+class SqliteStore:
+    """Durable by ``synchronous=FULL``; one writer at a time by ``BEGIN IMMEDIATE``.
+
+    The write lock is taken before anything is read, so what a charge decides on cannot change
+    until it is on disk.
+    """
+
+    lock = ""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._pool: Pool[sqlite3.Connection] = Pool(self._connect, lambda c: c.close())
+        with self._pool.borrow() as connection, _own_errors():
+            _migrate(connection)
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        with self._transaction("BEGIN IMMEDIATE") as session:
+            yield session
+
+    @contextmanager
+    def read(self) -> Iterator[Session]:
+        with self._transaction("BEGIN") as session:
+            yield session
+
+    def close(self) -> None:
+        self._pool.close()
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Session]:
+        with self._pool.borrow() as connection, _own_errors():
+            connection.execute(begin)
+            try:
+                yield _Session(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
+
+    def _connect(self) -> sqlite3.Connection:
+        with _own_errors():
+            connection = sqlite3.connect(
+                self._path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
+            )
+            _use_wal(connection)
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+        return connection
+
+
+class _Session:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def run(self, sql: str, *values: Value) -> list[tuple[Any, ...]]:
+        return self._connection.execute(sql, values).fetchall()
+
+
+@contextmanager
+def _own_errors() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StoreFailure(f"SQLite refused: {error}.") from None
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to a write-ahead log; the first openers may get in each other's way."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            (found,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        except sqlite3.OperationalError:
+            found = "busy"
+        if found == "wal":
+            return
+        if time.monotonic() > deadline:
+            raise StoreFailure("The ledger's file does not accept a write-ahead log.")
+        time.sleep(0.01)
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        check_version(version, len(MIGRATIONS))
+        for step in MIGRATIONS[version:]:
+            step(connection)
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Split a script; the end of a trigger is not the end of a statement."""
+    part = ""
+    for line in script.splitlines(keepends=True):
+        part += line
+        if sqlite3.complete_statement(part):
+            yield part
+            part = ""
