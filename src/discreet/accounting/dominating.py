@@ -69,7 +69,8 @@ def leaf_pairs(leaf: Event, side: Side) -> Both:
             return leaf_pairs(Pure(epsilon / 2), side)  # t = eps/2 of the family
         case Either(branches):
             if side == "lower":
-                return event_pairs(branches[0], side)
+                # Any branch may be the one: the best to show is the most telling at epsilon 0.
+                return max((event_pairs(branch, side) for branch in branches), key=_at_zero)
             pair = _worst(branches)
             return pair, pair, 0.0
         case Group(size, (Sampled() | SampledWithoutReplacement()) as inner):
@@ -150,6 +151,10 @@ def _both(found: Both) -> Profile:
         return np.minimum(math.exp(slack) * inside, 1.0)
 
     return profile
+
+
+def _at_zero(found: Both) -> float:
+    return float(_both(found)(np.zeros(1))[0])
 
 
 def _worst_profile(branches: tuple[Event, ...]) -> Profile:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -110,7 +111,11 @@ class Guarantee:
         lines = [f"epsilon = {answer.value:.6g} at delta = {float(delta):g}, by {answer.by}."]
         lines.append(f"The relation is: {self.relation.value}.")
         others = sorted(answer.others, key=lambda item: item[1])
-        lines += [f"  {name}: {value:.6g}" for name, value in others if name != answer.by]
+        lines += [
+            f"  by {name} it would be {value:.6g}"
+            for name, value in others
+            if name != answer.by and value < math.inf
+        ]
         return "\n".join(lines)
 
     def to_json(self) -> str:

@@ -78,4 +78,5 @@ def clamped_sum(values: Ints, noise: Ints) -> Ints:
 
 def clamped(steps: Ints) -> Ints:
     """Steps within the range of a release, in place."""
-    return np.clip(steps, -LARGEST_OUTPUT, LARGEST_OUTPUT, out=steps)
+    np.minimum(steps, LARGEST_OUTPUT, out=steps)
+    return np.maximum(steps, -LARGEST_OUTPUT, out=steps)

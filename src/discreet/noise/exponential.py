@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -62,6 +63,11 @@ class _Precision:
         )
 
 
+@lru_cache(maxsize=256)
+def _precision(scale: float, width: int) -> _Precision:
+    return _Precision.of(scale, width)
+
+
 def floored_exponentials(
     size: int,
     bits: Bits,
@@ -78,9 +84,10 @@ def floored_exponentials(
     """
     out = np.empty(size, dtype=np.int64)
     steps = float(scale)
-    precision = _Precision.of(steps, bits.width)
+    precision = _precision(steps, bits.width)
     width_shift = np.uint64(64 - bits.width)
-    longest = precision.longest * steps + (0.0 if reflect else float(np.min(offset, initial=1.0)))
+    nearest = offset if isinstance(offset, float) else float(np.min(offset, initial=1.0))
+    longest = precision.longest * steps + (0.0 if reflect else nearest)
     certain = 0.5 - precision.error
     for start in range(0, size, CHUNK):
         stop = min(start + CHUNK, size)
