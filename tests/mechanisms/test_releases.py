@@ -93,6 +93,15 @@ def test_gaussian_sigma_is_analytic_on_the_grid_and_certified_on_integers():
     assert "reals in steps" in certificate
 
 
+def test_a_delta_buys_less_laplace_noise():
+    """B16: b = D / (epsilon - 2 ln(1 - delta)), exact on the line, certified on the integers."""
+    mechanism = discreet.laplace(sensitivity=1, epsilon=0.5, delta=0.01)
+    assert mechanism.grid.scale == pytest.approx(1 / (0.5 - 2 * math.log(0.99)), rel=1e-8)
+    assert mechanism.certify().holds
+    assert mechanism.guarantee.delta(0.5) <= 0.01
+    assert mechanism.std < discreet.laplace(sensitivity=1, epsilon=0.5).std
+
+
 def test_pure_epsilon_is_exact():
     assert discreet.laplace(sensitivity=1, epsilon=0.1).guarantee.epsilon() == 0.1
     assert (discreet.laplace(sensitivity=1, epsilon=0.1).guarantee * 10).epsilon() == 1.0

@@ -48,7 +48,6 @@ def calibrate(
     shift = check.positive("sensitivity", sensitivity)
     uses = check.count("count", count)
     make = _event_maker(family, shift, check.count("dimension", dimension), target)
-    meets = _certificate(target)
     exact = _closed_form(family, shift, uses, target)
     if exact is not None:
         return exact
@@ -57,7 +56,18 @@ def calibrate(
         epsilon, delta = _pair(target)
         sigma = conversion.gaussian_sigma(epsilon, delta=delta) * math.sqrt(uses)
         return shift * _short(sigma)
-    return _bisect(lambda scale: meets(events.repeat(make(scale), uses)), start=shift)
+    return smallest_scale(make, target=target, start=shift, count=uses)
+
+
+def smallest_scale(
+    make: Callable[[Fraction], Event], *, target: Target, start: Fraction, count: int = 1
+) -> Fraction:
+    """The smallest scale whose event, used ``count`` times, meets the target.
+
+    ``make(scale)`` is the event of a mechanism with that scale; ``start`` is where to look first.
+    """
+    meets = _certificate(target)
+    return _bisect(lambda scale: meets(events.repeat(make(scale), count)), start=start)
 
 
 def _event_maker(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from discreet.accounting.calibrate import smallest_scale
 from discreet.accounting.conversion import gaussian_sigma
-from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core.check import positive, probability
 from discreet.core.errors import InvalidArgument
@@ -15,9 +15,6 @@ from discreet.core.relation import Relation
 from discreet.mechanisms.additive import Additive, Lattice, OnGrid, OnIntegers, needs_integers
 from discreet.mechanisms.sensitivity import Norm, l2_squared, whole_square
 from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
-
-# The certified sigma is the smallest up to this relative step.
-_RESOLUTION = Fraction(1, 10**7)
 
 
 def gaussian(  # noqa: PLR0913 - four ways to say how much, each named
@@ -116,16 +113,9 @@ def _discrete(variance: Fraction, moved: int) -> OnIntegers:
 
 def _certified(moved: int, analytic: Fraction, target: tuple[Fraction, Fraction]) -> OnIntegers:
     """The discrete Gaussian with the smallest sigma whose own law keeps (epsilon, delta)."""
-    epsilon, delta = float(target[0]), float(target[1])
-
-    def keeps(factor: Fraction) -> bool:
-        event = _discrete(analytic * factor**2, moved).event
-        return Guarantee(event).delta(epsilon) <= delta
-
-    low, high = Fraction(1, 2), Fraction(1)
-    while not keeps(high):
-        low, high = high, high * Fraction(5, 4)
-    while high - low > _RESOLUTION:
-        middle = (low + high) / 2
-        low, high = (low, middle) if keeps(middle) else (middle, high)
-    return _discrete(analytic * high**2, moved)
+    sigma = smallest_scale(
+        lambda sigma: _discrete(sigma**2, moved).event,
+        target=(float(target[0]), float(target[1])),
+        start=root_down(analytic),
+    )
+    return _discrete(sigma**2, moved)

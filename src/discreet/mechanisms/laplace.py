@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Literal
 
+from discreet.accounting.calibrate import calibrate
 from discreet.core import events
-from discreet.core.check import positive
+from discreet.core.check import positive, probability
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.core.grid import grid_exponent
@@ -15,10 +17,11 @@ from discreet.mechanisms.sensitivity import Norm, l1, whole
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
 
 
-def laplace(
+def laplace(  # noqa: PLR0913 - each has a default and a name
     *,
     sensitivity: Number,
     epsilon: Number | None = None,
+    delta: Number = 0,
     scale: Number | None = None,
     norm: Norm = "l1",
     dimension: int | None = None,
@@ -28,12 +31,13 @@ def laplace(
 ) -> Additive:
     """Laplace noise on a number or a vector of bounded L1 sensitivity.
 
-    Give ``epsilon``, or the noise ``scale`` itself. A sensitivity in another norm takes the
-    ``dimension`` of the vector. Whole numbers get discrete Laplace noise if the sensitivity is
-    whole; reals are rounded to ``grid``, a power of two (by default far below the noise).
-    ``on`` restricts the mechanism to "integers" or "reals".
+    Give ``epsilon``, or the noise ``scale`` itself. A ``delta`` buys a little less noise. A
+    sensitivity in another norm takes the ``dimension`` of the vector. Whole numbers get discrete
+    Laplace noise if the sensitivity is whole; reals are rounded to ``grid``, a power of two (by
+    default far below the noise). ``on`` restricts the mechanism to "integers" or "reals".
 
-    Theorem: the release is epsilon-DP under ``relation`` with epsilon = sensitivity / scale.
+    Theorem: the release is epsilon-DP under ``relation`` with epsilon = sensitivity / scale; with a
+        delta, (epsilon, delta)-DP by the exact profile, whose worst case is one coordinate.
     Proof: the density (or mass) at y is proportional to exp(-|y - x|_1 / scale), and the triangle
         inequality bounds the ratio by exp(|x - x'|_1 / scale). The noise is sampled exactly and
         rounding the exact sum to the grid is post-processing. See theory/mechanisms.
@@ -44,21 +48,40 @@ def laplace(
     0.5
     """
     moved = l1(sensitivity, norm=norm, dimension=dimension)
+    shift = None if on == "reals" else whole(moved)
     if (epsilon is None) == (scale is None):
         raise InvalidArgument("laplace takes either epsilon or scale.")
-    width = moved / positive("epsilon", epsilon) if scale is None else positive("scale", scale)
-    shift = None if on == "reals" else whole(moved)
+    allowed = probability("delta", delta, one=False)
+    if scale is not None:
+        width = integer_width = positive("scale", scale)
+        target = (moved / width, Fraction(0))
+    else:
+        target = (positive("epsilon", epsilon), allowed)
+        width = _width("laplace", moved, target)
+        integer_width = width if shift is None else _width("discrete laplace", moved, target)
     integers = None
     if shift is not None:
-        event = events.DiscreteLaplace(width, shift)
-        integers = OnIntegers(noise=DiscreteLaplace(width), event=event)
+        event = events.DiscreteLaplace(integer_width, shift)
+        integers = OnIntegers(noise=DiscreteLaplace(integer_width), event=event)
     return Additive(
         name="laplace",
         relation=relation,
         integers=needs_integers(integers, on),
         grid=None if on == "integers" else _on_grid(width, moved, grid),
-        target=(moved / width, Fraction(0)),
+        target=target,
     )
+
+
+def _width(
+    family: Literal["laplace", "discrete laplace"],
+    moved: Fraction,
+    target: tuple[Fraction, Fraction],
+) -> Fraction:
+    """The smallest certified scale: sensitivity / epsilon, or less if a delta is allowed."""
+    epsilon, delta = target
+    if delta == 0:
+        return moved / epsilon
+    return calibrate(family, sensitivity=moved, target=(float(epsilon), float(delta)))
 
 
 def _on_grid(width: Fraction, moved: Fraction, grid: Number | None) -> OnGrid:

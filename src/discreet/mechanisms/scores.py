@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import positive
 from discreet.core.errors import OutOfDomain
 from discreet.core.exact import Number
 from discreet.core.grid import exponent_below
@@ -55,8 +54,3 @@ class Scale:
         # floor(x + 1/2) without the rounding of that sum: floor((floor(2x) + 1) / 2).
         doubled = np.floor(np.ldexp(reals, 1 - self.exponent)).astype(np.int64)
         return (doubled + 1) >> 1
-
-
-def rate_of(epsilon: Number, scale: Scale, *, monotonic: bool) -> Fraction:
-    """The factor of the scores: epsilon / (2 shift), or epsilon / shift if all move one way."""
-    return positive("epsilon", epsilon) / (scale.shift * (1 if monotonic else 2))

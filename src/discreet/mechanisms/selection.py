@@ -11,6 +11,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +23,7 @@ from discreet.core.errors import Unsupported
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
-from discreet.mechanisms.scores import Scale, rate_of
+from discreet.mechanisms.scores import Scale
 from discreet.noise.bits import Bits, system
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.law import Floats, Ints
@@ -39,6 +40,16 @@ class Selection(Mechanism):
     """Factor of the scores in steps: the log-ratio that one step of score is worth."""
     monotonic: bool
     relation: Relation
+
+    @classmethod
+    def of(
+        cls, sensitivity: Number, epsilon: Number, *, monotonic: bool, relation: Relation
+    ) -> Self:
+        """Check the parameters and set the rate: epsilon / (2 shift), or epsilon / shift."""
+        scale = Scale.of(sensitivity)
+        price = positive("epsilon", epsilon)
+        rate = price / (scale.shift * (1 if monotonic else 2))
+        return cls(epsilon=price, scale=scale, rate=rate, monotonic=monotonic, relation=relation)
 
     @property
     @abstractmethod
@@ -216,14 +227,7 @@ def exponential(
     Source: McSherry, Talwar 2007; Dong, Durfee, Rogers 2020 (bounded range).
     Needs: every score moves by at most ``sensitivity``.
     """
-    scale = Scale.of(sensitivity)
-    return Exponential(
-        epsilon=positive("epsilon", epsilon),
-        scale=scale,
-        rate=rate_of(epsilon, scale, monotonic=monotonic),
-        monotonic=monotonic,
-        relation=relation,
-    )
+    return Exponential.of(sensitivity, epsilon, monotonic=monotonic, relation=relation)
 
 
 def permute_and_flip(
@@ -240,14 +244,7 @@ def permute_and_flip(
     Source: McKenna, Sheldon 2020.
     Needs: every score moves by at most ``sensitivity``.
     """
-    scale = Scale.of(sensitivity)
-    return PermuteAndFlip(
-        epsilon=positive("epsilon", epsilon),
-        scale=scale,
-        rate=rate_of(epsilon, scale, monotonic=monotonic),
-        monotonic=monotonic,
-        relation=relation,
-    )
+    return PermuteAndFlip.of(sensitivity, epsilon, monotonic=monotonic, relation=relation)
 
 
 def noisy_max(
@@ -267,11 +264,4 @@ def noisy_max(
     Source: Dwork, Roth 2014, Claim 3.9, adapted to the integers.
     Needs: every score moves by at most ``sensitivity``.
     """
-    scale = Scale.of(sensitivity)
-    return NoisyMax(
-        epsilon=positive("epsilon", epsilon),
-        scale=scale,
-        rate=rate_of(epsilon, scale, monotonic=monotonic),
-        monotonic=monotonic,
-        relation=relation,
-    )
+    return NoisyMax.of(sensitivity, epsilon, monotonic=monotonic, relation=relation)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from discreet.accounting.calibrate import truncation
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core.check import positive, probability
@@ -97,9 +97,9 @@ def truncated_laplace(
         raise InvalidArgument(f"delta must be at most 1/2, got {delta}.")
     scale = Scale.of(sensitivity)
     width = scale.shift / eps
-    # Continuous bound (Geng et al.) to start from; then the smallest that keeps delta exactly.
-    start = float(width) * math.log1p(math.expm1(float(eps)) / (2 * float(dlt)))
-    low, high = scale.shift - 1, max(scale.shift, math.ceil(start) + 2)
+    # From the optimum on the line to the smallest bound that keeps delta exactly.
+    low = scale.shift - 1
+    high = truncation((float(eps), float(dlt)), sensitivity=scale.shift)
     while not _keeps(width, scale.shift, high, eps, dlt):
         low, high = high, 2 * high
     while high - low > 1:
