@@ -76,6 +76,10 @@ class Pool(Generic[C]):
         while self._idle:
             self._close(self._idle.pop())
 
+    def __del__(self) -> None:
+        if self._process == os.getpid():
+            self.close()
+
     def _notice_fork(self) -> None:
         if self._process != os.getpid():
             # The parent's connections are not ours: to close one here would disturb its locks.

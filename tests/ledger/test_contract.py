@@ -1,0 +1,375 @@
+"""What every store must do; both are held to the same tests."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import discreet
+from discreet.core import events
+from discreet.ledger.store import StoreFailure
+
+CROWD = Path(__file__).with_name("crowd.py")
+TENTH = discreet.pure(0.1)
+
+
+@pytest.fixture
+def ledger(url):
+    with discreet.Ledger(url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def account(ledger):
+    return ledger.account("survey", limit=discreet.pure(1))
+
+
+def crowd(*arguments):
+    done = subprocess.run(
+        [sys.executable, str(CROWD), *map(str, arguments)],
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_ten_tenths_are_one_and_an_eleventh_is_refused(ledger, account):
+    for number in range(10):
+        assert account.remaining == 1 - Fraction(number, 10)
+        account.charge(TENTH, label=f"query {number}")
+    head = account.head
+    with pytest.raises(discreet.BudgetExceeded, match="nothing was spent"):
+        account.charge(discreet.pure(1e-12), label="one more")
+    assert account.head == head
+    assert account.remaining == 0
+    assert account.spent == TENTH * 10
+    assert account.spent.epsilon(0) == 1.0
+    assert ledger.verify()
+
+
+def test_what_was_charged_is_there_for_others(url, account):
+    receipt = account.charge(TENTH, label="first")
+    with discreet.Ledger(url) as other:
+        found = other.account("survey")
+        assert found.limit == discreet.pure(1)
+        assert found.spent == TENTH
+        entry = found.history[-1]
+    assert (entry.kind, entry.label, entry.guarantee) == ("charge", "first", TENTH)
+    assert (entry.sequence, entry.hash) == (receipt.sequence, receipt.hash)
+    assert found.head == f"{receipt.sequence}:{receipt.hash}"
+
+
+def test_the_same_request_is_one_charge(account):
+    first = account.charge(TENTH, label="a", request_id="r1")
+    again = account.charge(TENTH, label="b", request_id="r1")
+    assert not first.replayed
+    assert again.replayed
+    assert (again.sequence, again.hash, again.label) == (first.sequence, first.hash, "a")
+    assert account.spent == TENTH
+    with pytest.raises(discreet.InvalidArgument, match="another event"):
+        account.charge(discreet.pure(0.2), label="a", request_id="r1")
+    assert account.spent == TENTH
+
+
+def test_the_same_request_counts_for_each_account(ledger, account):
+    other = ledger.account("other", limit=discreet.pure(1))
+    account.charge(TENTH, label="a", request_id="r1")
+    assert not other.charge(TENTH, label="a", request_id="r1").replayed
+
+
+def test_a_request_repeated_at_the_limit_is_still_answered(account):
+    account.charge(discreet.pure(1), label="all", request_id="r1")
+    assert account.charge(discreet.pure(1), label="all", request_id="r1").replayed
+
+
+def test_a_reservation_is_spent_at_once_and_settles_once(ledger, account):
+    reservation = account.reserve(TENTH, label="histogram")
+    assert account.spent == TENTH
+    assert account.history[-1].outcome == "open"
+    reservation.settle("released")
+    outcomes = [entry.outcome for entry in account.history if entry.kind == "reserve"]
+    assert outcomes == ["released"]
+    with pytest.raises(discreet.InvalidArgument, match="settled"):
+        reservation.settle("failed")
+    with pytest.raises(discreet.InvalidArgument, match="outcome"):
+        account.reserve(TENTH, label="x").settle("refunded")
+    assert ledger.verify()
+
+
+def test_a_failure_stays_spent(ledger, account):
+    with pytest.raises(ZeroDivisionError), account.reserve(TENTH, label="division"):
+        _ = 1 / 0
+    assert account.spent == TENTH
+    (entry,) = (entry for entry in account.history if entry.kind == "reserve")
+    assert entry.outcome == "failed"
+    with account.reserve(TENTH, label="good"):
+        pass
+    assert [e.outcome for e in account.history if e.kind == "reserve"] == ["failed", "released"]
+    assert ledger.verify()
+
+
+def test_a_charge_is_recorded_at_every_level_or_at_none(ledger):
+    whole = ledger.account("organisation", limit=discreet.zcdp(0.02))
+    team = ledger.account("team", limit=discreet.approx(2, 1e-6), parent=whole)
+    anna = ledger.account("anna", limit=discreet.pure(1), parent="team")
+    ben = ledger.account("ben", limit=discreet.pure(1), parent=team)
+    assert anna.parents == ("organisation", "team")
+    anna.charge(TENTH, label="a")
+    ben.reserve(TENTH, label="b").settle("released")
+    assert whole.spent == team.spent == TENTH * 2
+    assert [entry.origin for entry in whole.history[1:]] == ["anna#2", "ben#2"]
+    heads = {a.name: a.head for a in ledger.accounts()}
+    with pytest.raises(discreet.BudgetExceeded, match="organisation"):
+        anna.charge(discreet.pure(0.9), label="more than all have")
+    assert heads == {a.name: a.head for a in ledger.accounts()}
+    assert ledger.verify(heads=heads)
+
+
+def test_two_children_cannot_spend_what_the_parent_has_once(ledger):
+    parent = ledger.account("parent", limit=discreet.pure(1))
+    children = [ledger.account(n, limit=discreet.pure(1), parent=parent) for n in "ab"]
+    children[0].charge(discreet.pure(0.7), label="x")
+    with pytest.raises(discreet.BudgetExceeded, match="'parent'"):
+        children[1].charge(discreet.pure(0.4), label="y")
+    assert children[1].spent.event == events.NOTHING
+
+
+def test_an_expired_account_is_renewed_with_a_reason(ledger):
+    past, future = datetime.now(tz=UTC) - timedelta(1), datetime.now(tz=UTC) + timedelta(1)
+    account = ledger.account("year", limit=discreet.pure(1), expires=past, renewals=1)
+    with pytest.raises(discreet.BudgetExceeded, match="expired"):
+        account.charge(TENTH, label="late")
+    with pytest.raises(discreet.InvalidArgument, match="expires"):
+        account.renew(reason="new year")
+    account.renew(reason="new year", expires=future)
+    assert account.expires == future
+    account.charge(discreet.pure(1), label="all")
+    with pytest.raises(discreet.BudgetExceeded, match="may be renewed 1 times"):
+        account.renew(reason="again", expires=future)
+    assert [e.label for e in account.history if e.kind == "renew"] == ["new year"]
+    assert ledger.verify()
+
+
+def test_a_renewal_starts_anew_and_keeps_the_past(ledger):
+    account = ledger.account("year", limit=discreet.pure(1), renewals=2)
+    account.charge(discreet.pure(1), label="all")
+    account.renew(reason="second year")
+    assert (account.period, account.remaining, account.spent.epsilon(0)) == (1, 1, 0.0)
+    account.charge(discreet.pure(1), label="all again")
+    assert [entry.period for entry in account.history] == [0, 0, 1, 1]
+    assert ledger.verify()
+
+
+def test_accounts_do_not_renew_unless_their_policy_says_so(account):
+    with pytest.raises(discreet.BudgetExceeded, match="0 times"):
+        account.renew(reason="please")
+
+
+def test_the_terms_of_an_account_do_not_change(ledger, account):
+    same = ledger.account("survey", limit=discreet.pure(1))
+    assert same.limit == account.limit
+    for terms in (
+        {"limit": discreet.pure(2)},
+        {"limit": discreet.pure(1), "renewals": 1},
+        {"limit": discreet.pure(1), "adaptive": False},
+        {"limit": discreet.pure(1, relation=discreet.Relation.REPLACE_ONE)},
+    ):
+        with pytest.raises(discreet.InvalidArgument, match="other terms"):
+            ledger.account("survey", **terms)
+    with pytest.raises(discreet.InvalidArgument, match="no account"):
+        ledger.account("unknown")
+    assert [a.name for a in ledger.accounts()] == ["survey"]
+
+
+def test_what_cannot_be_charged_is_refused_and_costs_nothing(ledger, account):
+    head = account.head
+    wrong = discreet.pure(0.1, relation=discreet.Relation.REPLACE_ONE)
+    with pytest.raises(discreet.RelationMismatch):
+        account.charge(wrong, label="x")
+    with pytest.raises(discreet.NotCertified):
+        account.charge(0.1, label="x")
+    with pytest.raises(discreet.NotCertified, match="seeded"):
+        account.reserve(TENTH, label="x", private=False)
+    with pytest.raises(discreet.Unsupported):
+        account.charge(discreet.gdp(0.1), label="no pure epsilon")
+    for label in ("", "  ", "two\nlines", "x" * 201, "nul\0", 7):
+        with pytest.raises(discreet.InvalidArgument, match="label"):
+            account.charge(TENTH, label=label)
+    with pytest.raises(discreet.InvalidArgument, match="request_id"):
+        account.charge(TENTH, label="x", request_id="")
+    with pytest.raises(discreet.RelationMismatch):
+        ledger.account("child", limit=wrong, parent=account)
+    assert account.head == head
+
+
+def test_threads_share_one_ledger(ledger, account):
+    grants, barrier = [], threading.Barrier(8)
+
+    def work(number):
+        barrier.wait()
+        try:
+            while True:
+                grants.append(account.charge(discreet.pure(0.05), label=f"thread {number}").hash)
+        except discreet.BudgetExceeded:
+            pass
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(grants) == len(set(grants)) == 20
+    assert account.remaining == 0
+    assert ledger.verify()
+
+
+def test_eight_processes_get_exactly_what_the_limit_allows(url, ledger):
+    account = ledger.account("shared", limit=discreet.pure(1))
+    grants = crowd("race", url, 8)
+    assert len(grants) == 8
+    assert sum(map(int, grants)) == 99  # one hundred steps of 0.01, one was spent before the start
+    assert account.spent == discreet.pure(0.01) * 100
+    assert account.remaining == 0
+    assert ledger.verify()
+
+
+def killed(url, ledger, kills, seed):
+    account = ledger.account("shared", limit=discreet.pure(10_000))
+    found = crowd("kill", url, kills, seed)
+    assert found["problems"] == []
+    assert found["told"] >= kills / 10  # they did get to work
+    # Each of the dead may have had one grant that was stored and not told yet.
+    assert found["told"] <= found["stored"] <= found["told"] + kills
+    account.charge(discreet.pure(account.remaining), label="the rest")
+    with pytest.raises(discreet.BudgetExceeded):
+        account.charge(discreet.pure(1e-9), label="more")
+
+
+def test_a_kill_at_any_instant_never_loses_a_grant(url, ledger):
+    killed(url, ledger, 50, seed=20)
+
+
+@pytest.mark.slow
+def test_two_thousand_kills_never_lose_a_grant(url, ledger):
+    killed(url, ledger, 2000, seed=21)
+
+
+def test_exports_are_complete_and_harmless(ledger, account, tmp_path):
+    account.charge(TENTH, label="=HYPERLINK(1)", request_id="r")
+    account.reserve(TENTH, label="plain, with comma")
+    text = ledger.export(tmp_path / "ledger.json")
+    assert (tmp_path / "ledger.json").read_text() == text
+    (found,) = json.loads(text)["accounts"]
+    assert found["head"] == account.head
+    from hashlib import sha256
+
+    for entry in found["entries"]:
+        assert sha256(entry["text"].encode()).hexdigest() == entry["hash"]
+    rows = list(csv.DictReader(io.StringIO(ledger.export(kind="csv"))))
+    assert [row["label"] for row in rows] == ["", "'=HYPERLINK(1)", "plain, with comma"]
+    assert [row["outcome"] for row in rows] == ["", "released", "open"]
+    with pytest.raises(discreet.InvalidArgument, match="kind"):
+        ledger.export(kind="xml")
+
+
+def test_the_store_refuses_changes_by_ordinary_means(url, account):
+    account.charge(TENTH, label="x")
+    account.charge(TENTH, label="x")
+    statements = (
+        "UPDATE entries SET content = 'x'",
+        "DELETE FROM entries",
+        "DELETE FROM accounts",
+        "UPDATE accounts SET allowance = 'x'",
+        "UPDATE accounts SET state = 'x'",
+        "UPDATE accounts SET entries = entries - 1",
+        "UPDATE tallies SET number = 1",
+        "DELETE FROM tallies",
+    )
+    with discreet.Ledger(url) as opened:
+        for statement in statements:
+            with pytest.raises(StoreFailure), opened._store.write() as session:
+                session.run(statement)
+        assert opened.verify()
+
+
+# ── tampering: behind the back, with the triggers gone ───────────────────────
+
+
+@pytest.fixture
+def filled(ledger, account):
+    for number in range(5):
+        account.charge(TENTH, label=f"query {number}", request_id=f"r{number}")
+    assert ledger.verify()
+    return account
+
+
+EDITED = "replace(content, 'query 2', 'query X')"
+TAMPERING = {
+    "edited": f"UPDATE entries SET content = {EDITED} WHERE sequence = 4",
+    "cheaper": "UPDATE entries SET content = replace(content, '1/10', '1/99') WHERE sequence = 4",
+    "rehashed": "UPDATE entries SET hash = '00' WHERE sequence = 4",
+    "deleted": "DELETE FROM entries WHERE sequence = 4",
+    "truncated": "DELETE FROM entries WHERE sequence = 6",
+    "inserted": "INSERT INTO entries SELECT account, 7, content, hash, NULL, NULL FROM entries "
+    "WHERE sequence = 6",
+    "request": "UPDATE entries SET request = 'r9' WHERE sequence = 4",
+    "settled": "UPDATE entries SET settles = 3 WHERE sequence = 4",
+    "limit": "UPDATE accounts SET allowance = replace(allowance, '1/1', '9/1')",
+    "policy": "UPDATE accounts SET policy = replace(policy, '\"renewals\":0', '\"renewals\":9')",
+    "sums": "UPDATE accounts SET state = replace(state, '1/2', '1/9')",
+    "period": "UPDATE accounts SET period = 1",
+    "expiry": "UPDATE accounts SET expires = '2999-01-01T00:00:00.000000Z'",
+    "tallies": "UPDATE tallies SET number = 1",
+    "unreadable": "UPDATE entries SET content = 'x' WHERE sequence = 4",
+}
+
+
+@pytest.mark.parametrize("statement", TAMPERING.values(), ids=TAMPERING.keys())
+def test_tampering_is_found(ledger, filled, raw, statement):
+    raw.execute(statement)
+    assert not ledger.verify()
+    assert ledger.verify().problems
+
+
+def test_reordering_is_found(ledger, filled, raw):
+    for old, new in ((4, 100), (5, 4), (100, 5)):
+        raw.execute(f"UPDATE entries SET sequence = {new} WHERE sequence = {old}")
+    assert any("stands in another place" in problem for problem in ledger.verify().problems)
+
+
+def test_a_truncation_that_fixes_the_account_is_found_by_a_kept_head(ledger, filled, raw):
+    """Cut the last charge off and put the account back: consistent, but not what was kept."""
+    head = filled.head
+    row = raw.execute("SELECT content, hash FROM entries WHERE sequence = 5").fetchone()
+    state = json.dumps(json.loads(row[0])["state"], sort_keys=True, separators=(",", ":"))
+    raw.execute("DELETE FROM entries WHERE sequence = 6")
+    raw.execute(f"UPDATE accounts SET entries = 5, head = '{row[1]}', state = '{state}'")
+    raw.execute("UPDATE tallies SET number = 4")
+    assert ledger.verify()
+    assert not ledger.verify(heads={"survey": head})
+    assert not ledger.verify(heads={"vanished": "1:00"})
+
+
+def test_a_charge_missing_above_is_found(ledger, raw):
+    parent = ledger.account("parent", limit=discreet.pure(1))
+    child = ledger.account("child", limit=discreet.pure(1), parent=parent)
+    child.charge(TENTH, label="x")
+    assert ledger.verify()
+    raw.execute("UPDATE accounts SET parent = NULL")
+    assert any("not recorded alike" in problem for problem in ledger.verify().problems)
+
+
+def test_no_grant_from_sums_that_were_lowered(ledger, filled, raw):
+    raw.execute("UPDATE accounts SET state = replace(state, '1/2', '1/9')")
+    with pytest.raises(StoreFailure, match="verify"):
+        filled.charge(TENTH, label="x")

@@ -1,0 +1,263 @@
+"""The filters: exact sums, and the worst that an adaptive analyst can do, computed exactly."""
+
+import math
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import discreet
+from discreet.accounting import composition
+from discreet.accounting.conversion import gaussian_delta
+from discreet.core import events
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.ledger import rules
+from discreet.ledger.rules import ApproxRule, add, pure_to_mu, rule_for
+
+HALF = Fraction(1, 2)
+
+
+def filled(rule, event, *, most=100_000):
+    """How often an event is granted, and the sums then."""
+    sums, price, mode, times = rule.zero, rule.price(event), rule.mode(event), 0
+    while times < most and rule.allows(after := add(sums, price), mode):
+        sums, times = after, times + 1
+    return times, sums, mode
+
+
+@pytest.mark.parametrize(
+    ("limit", "event", "times"),
+    [
+        (discreet.pure(1), events.Pure(Fraction(1, 10)), 10),
+        (discreet.pure(1), events.LaplaceNoise(Fraction(30)), 30),
+        (discreet.approx(1, 0), events.DiscreteLaplace(Fraction(7), 1), 7),
+        (discreet.zcdp(0.5), events.GaussianNoise(Fraction(10)), 100),
+        (discreet.zcdp(0.5), events.Zcdp(Fraction(1, 30)), 15),
+        (discreet.gdp(2), events.Gdp(HALF), 16),
+        (discreet.gdp(2), events.GaussianNoise(Fraction(10)), 400),
+        (discreet.approx(3, 1e-6), events.Approx(Fraction(1), Fraction(1, 3_000_000)), 3),
+        (discreet.approx(3, 1e-6), events.Approx(Fraction(3), Fraction(1, 10**6)), 1),
+    ],
+)
+def test_exactly_what_the_limit_allows(limit, event, times):
+    assert filled(rule_for(limit), event)[0] == times
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [discreet.pure(1) + discreet.pure(1), discreet.zcdp(1).for_group(2), discreet.pure(1) * 0],
+)
+def test_a_limit_is_one_of_four_kinds(limit):
+    with pytest.raises(InvalidArgument, match="limit"):
+        rule_for(limit)
+
+
+def test_composition_and_orders_belong_to_approx():
+    with pytest.raises(InvalidArgument, match="belong"):
+        rule_for(discreet.pure(1), composition="basic")
+    with pytest.raises(InvalidArgument, match="composition"):
+        rule_for(discreet.approx(1, 1e-6), composition="best")
+    with pytest.raises(InvalidArgument, match="orders"):
+        rule_for(discreet.approx(1, 1e-6), orders=(1.0,))
+
+
+@pytest.mark.parametrize(
+    ("limit", "event"),
+    [
+        (discreet.pure(1), events.Gdp(HALF)),
+        (discreet.pure(1), events.Approx(HALF, Fraction(1, 10**9))),
+        (discreet.zcdp(1), events.Approx(HALF, Fraction(1, 10**9))),
+        (discreet.gdp(1), events.Zcdp(HALF)),
+        (discreet.gdp(1), events.DiscreteGaussian(Fraction(9), Fraction(1))),
+        (discreet.approx(1, 1e-6), events.Group(2, events.Sampled(HALF, events.Gdp(HALF)))),
+    ],
+)
+def test_what_has_no_bound_is_refused(limit, event):
+    with pytest.raises(Unsupported):
+        rule_for(limit).price(event)
+
+
+# ── (epsilon, delta) ─────────────────────────────────────────────────────────
+
+LIMIT = discreet.approx(2, 1e-5)
+KINDS = [
+    events.GaussianNoise(Fraction(12)),
+    events.LaplaceNoise(Fraction(20)),
+    events.DiscreteLaplace(Fraction(5), 1),
+    events.BoundedRange(Fraction(1, 4)),
+    events.Pure(Fraction(1, 5)),
+    events.Zcdp(Fraction(1, 300)),
+    events.TruncatedLaplace(Fraction(10), 1, 140),
+    events.Sampled(Fraction(1, 10), events.GaussianNoise(Fraction(2))),
+    events.DiscreteGaussian(Fraction(100), Fraction(1)),
+]
+
+
+@pytest.mark.parametrize("event", KINDS, ids=lambda event: type(event).__name__)
+def test_what_the_filter_grants_is_within_the_limit_by_the_exact_accountant(event):
+    times, _, mode = filled(rule_for(LIMIT), event, most=2000)
+    assert mode == "concentrated"
+    assert times >= 1
+    exact = composition.epsilon(events.repeat(event, times), delta=1e-5).value
+    assert exact <= 2
+    if times < 2000 and not isinstance(event, events.TruncatedLaplace):
+        assert exact > 1.5  # and it does not waste much
+
+
+def test_gaussians_get_close_to_the_best_possible():
+    event = events.GaussianNoise(Fraction(50))
+    times, *_ = filled(rule_for(discreet.approx(1, 1e-6)), event)
+    best = 1
+    while composition.epsilon(events.repeat(event, best + 1), delta=1e-6).value <= 1:
+        best += 1
+    assert 0.7 * best < times <= best
+
+
+def test_the_first_charge_decides_how_an_account_composes():
+    rule = rule_for(LIMIT)
+    assert rule.mode(events.Approx(HALF, Fraction(1, 10**6))) == "basic"
+    assert rule.mode(events.Gdp(HALF)) == "concentrated"
+    assert rule.mode(events.TruncatedLaplace(Fraction(10), 1, 140)) == "concentrated"
+    assert rule_for(LIMIT, composition="concentrated").mode(
+        events.Approx(HALF, Fraction(1, 10**6))
+    ) == ("concentrated")
+
+
+def test_deltas_of_events_have_half_of_delta_when_divergences_are_used():
+    rule = rule_for(LIMIT, composition="concentrated")
+    leaky = events.Approx(Fraction(1, 100), Fraction(1, 10**6))
+    assert filled(rule, leaky)[0] == 5
+
+
+def test_several_orders_share_delta():
+    one = rule_for(LIMIT, orders=(8.0,))
+    same = rule_for(LIMIT, orders=(8.0, 8.0))
+    event = events.GaussianNoise(Fraction(50))
+    assert filled(same, event)[0] < filled(one, event)[0]
+
+
+def worst_delta(limit, rule, menu, unit):
+    """The largest delta at ``limit`` over all adaptive analysts whom the rule lets go on.
+
+    Dynamic programming over what was charged and the privacy loss so far (in multiples of
+    ``unit``): the analyst sees the loss and picks the next event, or stops. Each event is the
+    worst of its kind: randomised response, after a leak with probability delta.
+    """
+    prices = [rule.price(event) for event in menu]
+    steps = [int(event.epsilon / unit) for event in menu]
+    leaks = [float(getattr(event, "delta", 0)) for event in menu]
+
+    def sums(counts):
+        total = rule.zero
+        for price, count in zip(prices, counts, strict=True):
+            for _ in range(count):
+                total = add(total, price)
+        return total
+
+    @cache
+    def allowed(counts):
+        return rule.allows(sums(counts), "concentrated")
+
+    @cache
+    def value(counts, loss):
+        best = max(0.0, -math.expm1(float(limit) - loss * float(unit)))
+        for i, (step, leak) in enumerate(zip(steps, leaks, strict=True)):
+            more = (*counts[:i], counts[i] + 1, *counts[i + 1 :])
+            if allowed(more):
+                up = 1 / (1 + math.exp(-step * float(unit)))
+                inside = up * value(more, loss + step) + (1 - up) * value(more, loss - step)
+                best = max(best, leak + (1 - leak) * inside)
+        return best
+
+    return value((0,) * len(menu), 0)
+
+
+MENUS = {
+    "pure": [events.Pure(HALF), events.Pure(Fraction(1, 4))],
+    "leaky": [events.Pure(HALF), events.Approx(Fraction(1, 4), Fraction(1, 100))],
+    "large steps": [events.Pure(Fraction(1)), events.Approx(Fraction(1, 2), Fraction(1, 50))],
+}
+
+
+@pytest.mark.parametrize("menu", MENUS.values(), ids=MENUS.keys())
+@pytest.mark.parametrize("orders", [(), (2.0, 4.0)], ids=["one order", "two orders"])
+def test_no_adaptive_analyst_passes_the_limit(menu, orders):
+    limit, delta = Fraction(2), Fraction(1, 20)
+    rule = rule_for(discreet.approx(limit, delta), composition="concentrated", orders=orders)
+    found = worst_delta(limit, rule, menu, Fraction(1, 4))
+    assert 0 < found <= float(delta)
+
+
+def test_the_search_finds_a_rule_that_is_too_generous():
+    limit, delta = Fraction(2), Fraction(1, 20)
+    generous = ApproxRule(
+        epsilon=limit * Fraction(8, 5), delta=delta, orders=(3.0,), composition="concentrated"
+    )
+    assert worst_delta(limit, generous, MENUS["pure"], Fraction(1, 4)) > float(delta)
+
+
+# ── what is left ─────────────────────────────────────────────────────────────
+
+
+@given(
+    st.lists(st.sampled_from([k for k in KINDS if rules._bounded(k)[0] is not None]), max_size=6),
+    st.sampled_from([None, "basic"]),
+)
+def test_what_is_left_is_what_would_be_granted(spent, how):
+    rule = rule_for(LIMIT, composition=how)
+    mode = how or "concentrated"
+    sums = rule.zero
+    for event in spent:
+        sums = add(sums, rule.price(event))
+    left = rule.remaining(sums, mode)
+    if rule.allows(sums, mode):
+        assert rule.allows(add(sums, rule.price(events.Pure(left))), mode)
+    more = left + Fraction(1, 1 << 39)
+    assert not rule.allows(add(sums, rule.price(events.Pure(more))), mode)
+
+
+def test_what_is_left_of_one_sum():
+    for limit, spent, left in (
+        (discreet.pure(1), events.Pure(Fraction(1, 3)), Fraction(2, 3)),
+        (discreet.zcdp(1), events.Zcdp(Fraction(1, 3)), Fraction(2, 3)),
+        (discreet.gdp(5), events.Gdp(Fraction(3)), Fraction(4)),
+    ):
+        rule = rule_for(limit)
+        assert rule.remaining(rule.price(spent), "sum") == left
+    rule = rule_for(discreet.gdp(1))
+    left = rule.remaining((HALF,), "sum")
+    assert left**2 <= HALF < (left * (1 + Fraction(1, 10**15))) ** 2
+
+
+# ── pieces ───────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 0.0009999, 0.001, 0.1, 1, 3, 10, 30])
+def test_pure_is_gaussian_with_the_right_parameter(epsilon):
+    mu = float(pure_to_mu(Fraction(epsilon)))
+    at = np.linspace(0, epsilon, 400)
+    response = -np.expm1(at - epsilon) / (1 + np.exp(-epsilon))
+    assert np.all(gaussian_delta(at, mu=mu) >= response * (1 - 1e-12))
+    assert np.any(gaussian_delta(at, mu=mu * 0.999) < response)
+
+
+def test_a_huge_epsilon_is_no_gaussian():
+    with pytest.raises(Unsupported):
+        pure_to_mu(Fraction(601))
+
+
+def test_long_fractions_are_rounded_up_and_stay_short():
+    sums = (Fraction(0),)
+    primes = [p for p in range(3, 2000) if all(p % q for q in range(2, math.isqrt(p) + 1))]
+    for p in primes:
+        sums = add(sums, (Fraction(1, p),))
+    assert sums[0].denominator.bit_length() <= 256
+    excess = sums[0] - sum(Fraction(1, p) for p in primes)
+    assert 0 < excess < Fraction(len(primes), 2**190)
+
+
+def test_unbounded_stays_unbounded():
+    assert add((None, Fraction(1)), (Fraction(1), Fraction(1))) == (None, 2)

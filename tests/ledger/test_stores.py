@@ -1,0 +1,193 @@
+"""The stores themselves: addresses, versions, forks, crashes of the server, work per charge."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+import discreet
+from discreet.core import events
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.ledger import sqlite
+from discreet.ledger.store import Pool, StoreFailure
+
+TENTH = discreet.pure(0.1)
+
+
+@pytest.mark.parametrize(
+    "url", ["budget.db", "sqlite:///", "sqlite:///:memory:", "mysql://root:canary@host/x", 7]
+)
+def test_other_addresses_are_refused_without_quoting_them(url):
+    with pytest.raises(InvalidArgument) as caught:
+        discreet.Ledger(url)
+    assert "canary" not in str(caught.value)
+
+
+def test_a_password_is_never_shown():
+    with pytest.raises(StoreFailure) as caught:
+        discreet.Ledger("postgresql://me:canary@127.0.0.1:9/none")
+    assert "canary" not in f"{caught.value!r}{caught.value.__cause__}"
+    assert caught.value.__suppress_context__
+
+
+def test_a_relative_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with discreet.Ledger("sqlite:///budget.db") as ledger:
+        ledger.account("a", limit=discreet.pure(1))
+        assert repr(ledger) == "Ledger(sqlite)"
+    assert (tmp_path / "budget.db").exists()
+
+
+def test_a_store_of_a_newer_version_is_refused(tmp_path):
+    path = tmp_path / "budget.db"
+    discreet.Ledger(f"sqlite:///{path}").close()
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {len(sqlite.MIGRATIONS) + 1}")
+    connection.close()
+    with pytest.raises(Unsupported, match="newer"):
+        discreet.Ledger(f"sqlite:///{path}")
+
+
+@pytest.mark.postgres
+def test_a_database_of_a_newer_version_is_refused(server):
+    import psycopg
+
+    url = server.database("newer")
+    discreet.Ledger(url).close()
+    discreet.Ledger(url).close()  # opening again migrates nothing
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("INSERT INTO discreet.version VALUES (99)")
+    with pytest.raises(Unsupported, match="newer"):
+        discreet.Ledger(url)
+
+
+def test_a_file_that_is_no_ledger_is_refused(tmp_path):
+    (tmp_path / "text.db").write_text("not a database, but long enough to be looked at" * 100)
+    with pytest.raises(StoreFailure):
+        discreet.Ledger(f"sqlite:///{tmp_path}/text.db")
+
+
+def test_without_psycopg_the_message_says_what_to_install():
+    program = (
+        "import sys; sys.modules['psycopg'] = None\n"
+        "import discreet\n"
+        "try: discreet.Ledger('postgresql://x')\n"
+        "except discreet.Unsupported as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True
+    )
+    assert "discreet[postgres]" in done.stdout
+
+
+def test_sqlite_is_durable(tmp_path):
+    ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
+    with ledger._store._pool.borrow() as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+
+
+def test_connections_stay_with_their_process(monkeypatch):
+    opened, closed = [], []
+    pool = Pool(lambda: opened.append(1) or len(opened), closed.append)
+    with pool.borrow() as first:
+        pass
+    with pool.borrow() as again:
+        assert again == first
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pool.borrow() as other:
+        assert other != first
+    pool.close()
+    assert closed == [other]  # the parent's connection was neither used nor closed
+
+
+def test_a_broken_connection_is_not_used_again():
+    closed = []
+    pool = Pool(object, closed.append)
+    with pytest.raises(StoreFailure), pool.borrow() as broken:
+        raise StoreFailure("gone")
+    assert closed == [broken]
+    with pytest.raises(KeyError), pool.borrow() as kept:
+        raise KeyError
+    with pool.borrow() as again:
+        assert again is kept
+
+
+@pytest.mark.postgres
+def test_a_crash_of_the_server_loses_no_grant(server):
+    url = server.database("crash")
+    account = discreet.Ledger(url).account("survey", limit=discreet.pure(1))
+    for _ in range(5):
+        account.charge(TENTH, label="before")
+    server.stop("immediate")  # as if the power had failed
+    with pytest.raises(StoreFailure):
+        account.charge(TENTH, label="during")
+    server.start()
+    for _ in range(5):
+        account.charge(TENTH, label="after")
+    with pytest.raises(discreet.BudgetExceeded):
+        account.charge(TENTH, label="one more")
+    assert discreet.Ledger(url).verify()
+
+
+def work_of(account, ledger, event):
+    """Steps of SQLite's machine for one charge: a measure of work without a clock."""
+    steps = 0
+
+    def count():
+        nonlocal steps
+        steps += 1
+
+    with ledger._store._pool.borrow() as connection:
+        connection.set_progress_handler(count, 1)
+    account.charge(event, label="counted")
+    with ledger._store._pool.borrow() as connection:
+        connection.set_progress_handler(None, 1)
+    return steps
+
+
+@pytest.mark.parametrize("limit", [discreet.pure(9), discreet.approx(9, 1e-6), discreet.zcdp(9)])
+def test_the_work_of_a_charge_does_not_grow_with_the_history(tmp_path, limit):
+    ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
+    account = ledger.account("survey", limit=limit)
+    costs = [discreet.pure(1e-4), discreet.pure(2e-4)]
+    for cost in costs:
+        account.charge(cost, label="first")
+    early = work_of(account, ledger, costs[0])
+    with ledger._store._pool.borrow() as connection:
+        connection.execute("PRAGMA synchronous = OFF")
+    for number in range(1500):
+        account.charge(costs[number % 2], label="later", request_id=f"r{number}")
+    assert work_of(account, ledger, costs[0]) <= early + 20
+    assert len(account._row().state) < 400
+
+
+def test_an_account_that_is_not_adaptive_may_spend_up_to_the_exact_composition(tmp_path):
+    ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
+    grants = {}
+    for adaptive in (True, False):
+        account = ledger.account(f"{adaptive}", limit=discreet.approx(1, 1e-6), adaptive=adaptive)
+        number = 0
+        try:
+            while number < 100:
+                account.charge(discreet.gdp(0.05), label="x")
+                number += 1
+        except discreet.BudgetExceeded:
+            pass
+        grants[adaptive] = number
+        assert account.spent.epsilon(1e-6) <= 1
+    assert grants[True] < grants[False]
+    best = (discreet.gdp(0.05) * (grants[False] + 1)).epsilon(1e-6)
+    assert best > 1
+    assert ledger.verify()
+
+
+def test_an_empty_account_has_spent_nothing(tmp_path):
+    account = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").account("a", limit=discreet.gdp(1))
+    assert account.spent.event == events.NOTHING
+    assert account.remaining == 1
+    assert account.expires is None
+    assert (account.name, account.relation) == ("a", discreet.Relation.ADD_REMOVE)
+    assert repr(account) == "Account('a', limit=Gdp(1))"
