@@ -93,6 +93,19 @@ def test_fast_and_exact_laplace_agree_draw_by_draw(monkeypatch):
         assert np.array_equal(fast[1], exact[1])
 
 
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(7), Fraction(1000)])
+def test_single_draws_agree_with_arrays(scale):
+    """One draw at a time uses plain numbers: the same words give the same draws."""
+    for k, law in enumerate((DiscreteLaplace(scale), Geometric(scale))):
+        bits, again = seeded(900 + k), seeded(900 + k)
+        together = law.sample(300, bits)
+        assert together.tolist() == [int(law.sample(1, again)[0]) for _ in range(300)]
+    bits, again = seeded(910), seeded(910)
+    noise = RoundedLaplace(scale, 0)
+    together = noise.add(np.full(300, 0.3), bits)
+    assert together.tolist() == [int(noise.add(np.array([0.3]), again)[0]) for _ in range(300)]
+
+
 def test_fast_and_exact_gaussian_agree_draw_by_draw(monkeypatch):
     law = DiscreteGaussian(30)
     fast = law.sample(300, TwoStreams(6))

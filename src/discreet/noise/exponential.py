@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,8 @@ CHUNK = 1 << 13
 LARGEST_SCALE = 1 << 33
 # Noise this large leaves the range of a release whatever it is added to: see mechanisms/additive.
 SATURATION = (3 << 61) - 1
-_VALUE_BITS = np.uint64((1 << 63) - 1)
+_LOW = (1 << 63) - 1
+_VALUE_BITS = np.uint64(_LOW)
 
 Decide: TypeAlias = Callable[[int, int, LazyUniform], int]
 """Exact value of draw ``i`` with sign +1 or -1 from the uniform it came from."""
@@ -82,9 +83,14 @@ def floored_exponentials(
 
     Without ``reflect`` the sign is applied after the floor. ``scale`` is at most LARGEST_SCALE.
     """
-    out = np.empty(size, dtype=np.int64)
     steps = float(scale)
     precision = _precision(steps, bits.width)
+    if size == 1:
+        # The same in plain numbers: calls on arrays of one cost more than the draw.
+        place = offset if isinstance(offset, float) else float(offset[0])
+        kind = _Kind(reflect=reflect, signed=signed)
+        return np.array([_single(bits, steps, place, precision, kind, decide)])
+    out = np.empty(size, dtype=np.int64)
     width_shift = np.uint64(64 - bits.width)
     nearest = offset if isinstance(offset, float) else float(np.min(offset, initial=1.0))
     longest = precision.longest * steps + (0.0 if reflect else nearest)
@@ -113,12 +119,35 @@ def floored_exponentials(
         out[start:stop] = whole
         if doubtful.any():
             for i in np.flatnonzero(doubtful):
-                word = int(words[i])
-                value = (word & int(_VALUE_BITS)) >> (64 - bits.width)
-                uniform = LazyUniform(bits, value=value, bits=bits.width - 1)
-                exact = decide(start + int(i), -1 if word >> 63 else 1, uniform)
-                out[start + i] = max(-SATURATION, min(exact, SATURATION))
+                out[start + i] = _decided(int(words[i]), start + int(i), bits, decide)
     return out
+
+
+class _Kind(NamedTuple):
+    reflect: bool
+    signed: bool
+
+
+def _single(
+    bits: Bits, steps: float, offset: float, precision: _Precision, kind: _Kind, decide: Decide
+) -> int:
+    word = int(bits.words(1)[0]) << (64 - bits.width)
+    length = -steps * math.log(((word & _LOW) + precision.half) * 2.0**-63)
+    sign = -1 if word >> 63 else 1
+    y = offset + (sign * length if kind.reflect else length)
+    whole = math.floor(y)
+    near = abs(y - whole - 0.5) > 0.5 - precision.error
+    if near or length > precision.longest * steps:
+        return _decided(word, 0, bits, decide)
+    return sign * whole if kind.signed and not kind.reflect else whole
+
+
+def _decided(word: int, index: int, bits: Bits, decide: Decide) -> int:
+    """The exact value of a draw whose word, left-aligned, does not settle it."""
+    value = (word & _LOW) >> (64 - bits.width)
+    uniform = LazyUniform(bits, value=value, bits=bits.width - 1)
+    exact = decide(index, -1 if word >> 63 else 1, uniform)
+    return max(-SATURATION, min(exact, SATURATION))
 
 
 def _exponentials(words: Words, half: float, factor: float) -> Floats:
