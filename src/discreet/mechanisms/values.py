@@ -40,9 +40,9 @@ class Values:
 
 def read(value: ArrayLike) -> Values:
     """Check a private input. Nothing of it appears in an error."""
-    # By far the commonest input.
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_INPUT:
-        return Values(np.array([value], dtype=np.int64), None, ())
+    given: object = value
+    if type(given) is int and abs(given) <= LARGEST_INPUT:  # by far the commonest input
+        return Values(np.array([given], dtype=np.int64), None, ())
     try:
         array = np.asarray(value)
     except (ValueError, TypeError, OverflowError):
