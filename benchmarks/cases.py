@@ -136,4 +136,27 @@ ACCOUNTING = (
     _filter(2_000),
 )
 
-SUITES: Mapping[str, tuple[Case, ...]] = {"noise": NOISE, "accounting": ACCOUNTING}
+
+def _charges(history: int, label: str, peers: Params) -> Case:
+    return Case(
+        name=label,
+        kind="charges",
+        params={"history": history, "charges": 200},
+        warm={"history": 0, "charges": 5},
+        once=True,
+        peers={"opendp": peers, "diffprivlib": peers},
+    )
+
+
+# Ours are on disk when they return; those of the peers live in memory.
+LEDGER = (
+    _charges(0, "200 charged releases, new account", NONE),
+    # The peers' time grows with every charge; 100,000 of them would take hours.
+    _charges(100_000, "200 charged releases after 1e5 (peers: after 2000)", {"history": 2_000}),
+)
+
+SUITES: Mapping[str, tuple[Case, ...]] = {
+    "noise": NOISE,
+    "accounting": ACCOUNTING,
+    "ledger": LEDGER,
+}

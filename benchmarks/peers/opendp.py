@@ -60,5 +60,22 @@ def adaptive_filter(*, queries: int) -> Callable[[], None]:
     return work
 
 
+def charges(*, history: int, charges: int) -> Callable[[], None]:
+    """The same filter, in memory, after a history."""
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
+    space = domain, dp.l2_distance(T=float)
+    composition = dp.c.make_fully_adaptive_composition(*space, dp.zero_concentrated_divergence())
+    query = dp.m.make_gaussian(*space, scale=1000.0)
+    queryable = dp.c.make_privacy_filter(composition, 1.0, 1e9)([0.0] * 4)
+    for _ in range(history):
+        queryable(query)
+
+    def work() -> None:
+        for _ in range(charges):
+            queryable(query)
+
+    return work
+
+
 def _drop(_: object) -> None:
     """The answer is the time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from tempfile import mkdtemp
 
 import numpy as np
 
@@ -83,6 +84,25 @@ def gaussians(*, count: int, delta: float) -> Callable[[], float]:
     """Gaussian events, all different."""
     events = [GaussianNoise(20 + Fraction(20 * i, count)) for i in range(count)]
     return lambda: Guarantee(compose(events)).epsilon(delta)
+
+
+def charges(*, history: int, charges: int) -> Callable[[], None]:
+    """Gaussian queries charged to a ledger in a file, each on disk before it is answered."""
+    ledger = discreet.Ledger(f"sqlite:///{mkdtemp(prefix='ledger-')}/budget.db")
+    account = ledger.account("survey", limit=discreet.zcdp(10**9))
+    mechanism = discreet.gaussian(sensitivity=1.0, sigma=1000.0, on="reals")
+    store = ledger._store  # noqa: SLF001 — the history is built without waiting for the disk
+    with store.write() as session:
+        for _ in range(history):
+            account._record_in(session, "charge", mechanism.guarantee, label="h")  # noqa: SLF001
+    data = np.zeros(4)
+
+    def work() -> None:
+        for _ in range(charges):
+            account.charge(mechanism.guarantee, label="benchmark")
+            mechanism.release(data)
+
+    return work
 
 
 def _drop(_: object) -> None:

@@ -23,36 +23,11 @@ from discreet.core.events import Event
 from discreet.core.relation import Relation
 from discreet.ledger import journal
 from discreet.ledger.journal import Entry, Outcome, Row, State
-from discreet.ledger.rules import Composition, Rule, Sums, add, rule_for
+from discreet.ledger.rules import add
 from discreet.ledger.store import Session, Store, StoreFailure
+from discreet.ledger.terms import Level, Policy
 
 MOST_KINDS = 64  # distinct events up to which the whole composition is computed for a grant
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """The terms of an account beside its limit; they never change.
-
-    ``composition`` and ``orders``: how a limit approx(epsilon, delta) composes (rules.ApproxRule).
-    ``adaptive=False`` is a promise that no event depends on an earlier output; then the exact
-    composition decides where the sums say no. ``renewals``: how often the budget may start anew.
-    """
-
-    composition: Composition | None = None
-    orders: tuple[float, ...] = ()
-    adaptive: bool = True
-    renewals: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """An account on the way from the root: what is needed to decide there."""
-
-    id: int
-    name: str
-    limit: Guarantee
-    policy: Policy
-    rule: Rule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,35 +177,49 @@ class Account:
     def _record(
         self, kind: str, guarantee: Guarantee, *, label: str, request: str | None
     ) -> Receipt:
-        """One transaction: lock every level, root first, decide everywhere, write everywhere."""
+        """One transaction: on every level or on none."""
         self._check(guarantee)
         words = journal.printable("label", label)
-        prices = [level.rule.price(guarantee.event) for level in self._levels]
+        for level in self._levels:  # what costs time or is refused, before the lock
+            level.rule.price(guarantee.event)
         with self._store.write() as session:
-            rows = [journal.get(session, x.id, lock=self._store.lock) for x in self._levels]
-            for row in rows:
-                journal.check_head(session, row)
-            if request is not None:
-                known = self._replayed(session, request, guarantee)
-                if known is not None:
-                    return known
-            time = journal.now()
-            states = [
-                self._granted(session, level, row, price, guarantee.event, time)
-                for level, row, price in zip(self._levels, rows, prices, strict=True)
-            ]
-            content = {
-                "kind": kind,
-                "time": time,
-                "label": words,
-                "event": journal.encoded(guarantee.event)[2],
-                "cohort": journal.EVERYONE,
-            }
-            origin = f"{rows[-1].name}#{rows[-1].entries + 1}"
-            for row, state in zip(rows[:-1], states[:-1], strict=True):
-                self._write(session, row, {**content, "origin": origin}, state, guarantee.event)
-            own = {**content, "request": request}
-            found = self._write(session, rows[-1], own, states[-1], guarantee.event)
+            return self._record_in(session, kind, guarantee, label=words, request=request)
+
+    def _record_in(
+        self,
+        session: Session,
+        kind: str,
+        guarantee: Guarantee,
+        *,
+        label: str,
+        request: str | None = None,
+    ) -> Receipt:
+        """Lock every level, root first, decide everywhere, write everywhere."""
+        event = guarantee.event
+        rows = [journal.get(session, x.id, lock=self._store.lock) for x in self._levels]
+        for row in rows:
+            journal.check_head(session, row)
+        if request is not None:
+            known = self._replayed(session, request, guarantee)
+            if known is not None:
+                return known
+        time = journal.now()
+        states = [
+            self._granted(session, level, row, event, time)
+            for level, row in zip(self._levels, rows, strict=True)
+        ]
+        content = {
+            "kind": kind,
+            "time": time,
+            "label": label,
+            "event": journal.encoded(event)[2],
+            "cohort": journal.EVERYONE,
+        }
+        origin = f"{rows[-1].name}#{rows[-1].entries + 1}"
+        for row, state in zip(rows[:-1], states[:-1], strict=True):
+            self._write(session, row, {**content, "origin": origin}, state, event)
+        own = {**content, "request": request}
+        found = self._write(session, rows[-1], own, states[-1], event)
         return self._receipt(own, guarantee, rows[-1].entries + 1, found)
 
     def _write(
@@ -253,9 +242,7 @@ class Account:
                 f"{guarantee.relation!r}; convert explicitly, e.g. with to_replace_one()."
             )
 
-    def _granted(
-        self, session: Session, level: Level, row: Row, price: Sums, event: Event, time: str
-    ) -> State:
+    def _granted(self, session: Session, level: Level, row: Row, event: Event, time: str) -> State:
         """The state after the charge, or BudgetExceeded."""
         if row.expires is not None and time >= row.expires:
             raise BudgetExceeded(
@@ -264,7 +251,7 @@ class Account:
         before = State.read(row.state)
         # Before the first charge no output was seen, so the way to compose may depend on it.
         mode = before.mode or level.rule.mode(event)
-        after = State(sums=add(before.sums, price), mode=mode)
+        after = State(sums=add(before.sums, level.rule.price(event)), mode=mode)
         if level.rule.allows(after.sums, mode):
             return after
         if not level.policy.adaptive:
@@ -371,27 +358,3 @@ def read_entries(session: Session, number: int, relation: Relation) -> Iterator[
         if content["kind"] in ("charge", "reserve") and "origin" not in content:
             outcome = outcomes.get(sequence, "open" if content["kind"] == "reserve" else "released")
         yield journal.entry(content, found, relation=relation, outcome=outcome)
-
-
-def level(row: Row) -> Level:
-    """The terms of an account from its row."""
-    limit = Guarantee.from_json(row.allowance)
-    policy = read_policy(row.policy)
-    rule = rule_for(limit, composition=policy.composition, orders=policy.orders)
-    return Level(id=row.id, name=row.name, limit=limit, policy=policy, rule=rule)
-
-
-def policy_content(policy: Policy) -> journal.Content:
-    """As JSON."""
-    return {
-        "adaptive": policy.adaptive,
-        "composition": policy.composition,
-        "orders": list(policy.orders),
-        "renewals": policy.renewals,
-    }
-
-
-def read_policy(text: str) -> Policy:
-    """The inverse of ``policy_content``."""
-    content = json.loads(text)
-    return Policy(**{**content, "orders": tuple(content["orders"])})

@@ -162,7 +162,7 @@ def check_head(session: Session, row: Row) -> None:
     sound = (
         bool(last)
         and last[0][1] == row.head == digest(last[0][0])
-        and canonical(json.loads(last[0][0])["state"]) == row.state
+        and f'"state":{row.state}' in last[0][0]  # the text is canonical
     )
     if not sound:
         raise StoreFailure(

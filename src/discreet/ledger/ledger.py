@@ -13,12 +13,13 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import check
 from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.ledger import export, journal
-from discreet.ledger.account import Account, Policy, level, policy_content
+from discreet.ledger.account import Account
 from discreet.ledger.journal import Row, State
 from discreet.ledger.postgres import PostgresStore
 from discreet.ledger.rules import ApproxRule, Composition, rule_for
 from discreet.ledger.sqlite import SqliteStore
 from discreet.ledger.store import Session, Store
+from discreet.ledger.terms import Policy, policy_content, read_level
 from discreet.ledger.verify import Verification, verify
 
 
@@ -116,7 +117,7 @@ class Ledger:
         path = [row]
         while path[0].parent is not None:
             path.insert(0, journal.get(session, path[0].parent))
-        return Account(self._store, tuple(level(step) for step in path))
+        return Account(self._store, tuple(read_level(step) for step in path))
 
     def _open_account(
         self,

@@ -120,7 +120,7 @@ class SumRule:
         return (Fraction(0),)
 
     def price(self, event: Event) -> Sums:
-        return (self.cost(event),)
+        return (_cost(self.cost, event),)
 
     def mode(self, event: Event) -> str:  # noqa: ARG002 — there is one way only
         return "sum"
@@ -133,6 +133,11 @@ class SumRule:
 
     def remaining(self, sums: Sums, mode: str) -> Fraction:  # noqa: ARG002
         return self.left(max(self.limit - (sums[0] or 0), Fraction(0)))
+
+
+@lru_cache(maxsize=4096)
+def _cost(cost: Callable[[Event], Fraction], event: Event) -> Fraction:
+    return cost(event)
 
 
 def _same(value: Fraction) -> Fraction:

@@ -11,10 +11,10 @@ from fractions import Fraction
 from discreet.core import events
 from discreet.core.errors import PrivacyError
 from discreet.ledger import journal
-from discreet.ledger.account import Level, level, policy_content
 from discreet.ledger.journal import Content, Row, State
 from discreet.ledger.rules import Sums, add
 from discreet.ledger.store import Session
+from discreet.ledger.terms import Level, policy_content, read_level
 
 # Divergences are floating-point numbers before they are rounded: another machine may differ.
 _AGREE = Fraction(1, 10**9)
@@ -180,7 +180,7 @@ def verify(session: Session, heads: Mapping[str, str]) -> Verification:
 
 
 def _start(row: Row, names: Mapping[int, str]) -> _Replay:
-    terms = level(row)
+    terms = read_level(row)
     return _Replay(row=row, terms=terms, names=names, state=State(sums=terms.rule.zero))
 
 
