@@ -28,6 +28,12 @@ class Check:
         """Whether the exact delta stays within the claim (up to rounding of doubles)."""
         return self.exact <= self.claimed * (1 + _ROUNDING) + _SMALLEST
 
+    @property
+    def verdict(self) -> str:
+        """Exact and claimed delta in words; below the rounding of doubles there is no number."""
+        exact = f"{self.exact:.6g}" if self.exact > _SMALLEST else "0 up to rounding"
+        return f"delta is {exact}, claimed {self.claimed:.6g}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
@@ -51,8 +57,7 @@ class Certificate:
     def __str__(self) -> str:
         lines = [f"{self.mechanism}: {'certified' if self.holds else 'NOT CERTIFIED'}"]
         lines += [
-            f"  {check.part}: at epsilon {check.epsilon:.6g} claimed delta {check.claimed:.6g}, "
-            f"exact {check.exact:.6g} ({check.route})"
+            f"  {check.part}: at epsilon {check.epsilon:.6g} {check.verdict} ({check.route})"
             for check in self.checks
         ]
         return "\n".join(lines)
