@@ -11,6 +11,7 @@ import discreet
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.ledger import sqlite
+from discreet.ledger.rules import ApproxRule
 from discreet.ledger.store import Pool, StoreFailure
 
 TENTH = discreet.pure(0.1)
@@ -191,3 +192,22 @@ def test_an_empty_account_has_spent_nothing(tmp_path):
     assert account.expires is None
     assert (account.name, account.relation) == ("a", discreet.Relation.ADD_REMOVE)
     assert repr(account) == "Account('a', limit=Gdp(1))"
+
+
+@pytest.mark.parametrize("adaptive", [True, False])
+def test_verify_finds_a_grant_beyond_the_limit(tmp_path, monkeypatch, adaptive):
+    ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
+    account = ledger.account("a", limit=discreet.approx(1, 1e-6), adaptive=adaptive)
+    with monkeypatch.context() as broken:
+        broken.setattr(ApproxRule, "allows", lambda *_: True)
+        account.charge(discreet.pure(1.01), label="too much")
+    assert any("limit" in problem for problem in ledger.verify().problems)
+
+
+def test_verify_finds_sums_that_were_too_low_from_the_start(tmp_path, monkeypatch):
+    ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
+    account = ledger.account("a", limit=discreet.approx(1, 1e-6))
+    with monkeypatch.context() as broken:
+        broken.setattr(ApproxRule, "price", lambda self, _: self.zero)
+        account.charge(discreet.pure(0.5), label="for nothing")
+    assert any("below what its events cost" in problem for problem in ledger.verify().problems)
