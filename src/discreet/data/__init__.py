@@ -1,0 +1,1 @@
+"""From a source about people and declared columns to exact bounded integers."""

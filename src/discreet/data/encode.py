@@ -1,0 +1,128 @@
+"""Codes of the columns of a frame, with NumPy: the same functions of a value as in `encode_sql`.
+
+Texts are decoded once for each different one, by the grammar in `text`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.core.exact import round_down, round_up
+from discreet.data.schema import Category, Column, Date, Number
+from discreet.data.source import Type
+from discreet.data.text import decode
+
+Ints: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool_]
+Series: TypeAlias = "nw.Series[Any]"
+
+_MICROSECONDS = {"day": 86_400_000_000, "hour": 3_600_000_000}
+
+
+def encode(series: Series, column: Column, *, kind: Type) -> Ints:
+    """The codes of one column."""
+    if kind in ("text", "exact", "object"):
+        return by_value(texts(series, kind), lambda text: decode(text, column))
+    if isinstance(column, Date):
+        return _dates(series, column, kind)
+    if kind == "float":
+        return _doubles(_floats(series), column)
+    null = series.is_null().to_numpy()
+    values = series.cast(nw.Int64).fill_null(0).to_numpy().astype(np.int64, copy=False)
+    if isinstance(column, Number) and column.exponent:
+        return np.where(null, column.missing, _doubles(values.astype(np.float64), column))
+    return _integers(values, null, column)
+
+
+def texts(series: Series, kind: Type) -> Series:
+    """The column as text, with empty text for null."""
+    if kind == "object":  # Python values of any kind: what str says, which is what a CSV would hold
+        null = series.is_null().to_list()
+        plain = ["" if n else str(v) for v, n in zip(series.to_list(), null, strict=True)]
+        return nw.new_series("text", plain, nw.String, backend=series.implementation)
+    return series.cast(nw.String).fill_null("")
+
+
+def by_value(series: Series, function: Callable[[str], int]) -> Ints:
+    """A function of text, computed once for each different text."""
+    if len(series) == 0:
+        return np.zeros(0, dtype=np.int64)
+    values = series.unique().to_list()
+    codes = [function(value) for value in values]
+    return series.replace_strict(values, codes, return_dtype=nw.Int64).to_numpy()
+
+
+def _floats(series: Series) -> NDArray[np.float64]:
+    """Doubles, with NaN for null."""
+    return series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
+
+
+def _integers(values: Ints, null: Flags, column: Column) -> Ints:
+    if isinstance(column, Number):
+        codes = np.clip(values, column.lower, column.upper)
+    elif isinstance(column, Category):
+        codes = _places(values, column)
+    else:
+        codes = np.where((values == 0) | (values == 1), values, column.missing)
+    return np.where(null, column.missing, codes)
+
+
+def _doubles(values: NDArray[np.float64], column: Column) -> Ints:
+    null = np.isnan(values)
+    plain = np.where(null, 0.0, values)
+    if isinstance(column, Number):
+        codes = _rounded(plain, column)
+    else:
+        # A double is a level, or a truth value, only if it is that whole number.
+        fits = (plain == np.floor(plain)) & (np.abs(plain) < 2.0**63)
+        whole = np.where(fits, plain, 0.0).astype(np.int64)
+        codes = _integers(whole, np.zeros(len(plain), dtype=bool), column)
+        codes = np.where(
+            fits, codes, column.unknown if isinstance(column, Category) else column.missing
+        )
+    return np.where(null, column.missing, codes)
+
+
+def _rounded(values: NDArray[np.float64], column: Number) -> Ints:
+    """``floor(x / 2**exponent + 1/2)``, exactly, then clipped.
+
+    Proof: scaling by a power of two is exact (or overflows beyond the bounds). ``x - floor(x)`` is
+    exact, or at least 1/2 before and after rounding; so the test decides as the exact sum would.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        scaled = values * 2.0**-column.exponent
+    above = scaled >= round_up(Fraction(column.upper))
+    below = scaled <= round_down(Fraction(column.lower))
+    inside = np.where(above | below, 0.0, scaled)
+    whole = np.floor(inside)
+    codes = whole.astype(np.int64) + (inside - whole >= 0.5)
+    return np.where(above, column.upper, np.where(below, column.lower, codes))
+
+
+def _places(values: Ints, column: Category) -> Ints:
+    """Positions among whole levels."""
+    levels = np.array(column.levels, dtype=np.int64)
+    order = np.argsort(levels)
+    found = np.searchsorted(levels[order], values).clip(max=len(levels) - 1)
+    hit = levels[order][found] == values
+    return np.where(hit, order[found], column.unknown)
+
+
+def _dates(series: Series, column: Date, kind: Type) -> Ints:
+    null = series.is_null().to_numpy()
+    codes = np.full(len(series), column.missing, dtype=np.int64)
+    present = series.filter((~null).tolist())
+    if kind == "date":
+        found = present.cast(nw.Int32).to_numpy().astype(np.int64)
+        found *= 24 if column.step == "hour" else 1
+    else:
+        found = present.dt.timestamp("us").to_numpy().astype(np.int64) // _MICROSECONDS[column.step]
+    inside = (found >= column.lower) & (found <= column.upper)
+    codes[~null] = np.where(inside, found, column.missing)
+    return codes

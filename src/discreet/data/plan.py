@@ -1,0 +1,255 @@
+"""What is computed from a table: filters, groups, contribution limits, exact aggregates.
+
+A plan is public and frozen. It says what leaves an engine, integers only, and how far one unit can
+move them (`Plan.reach`); docs/theory/data.md proves it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal, TypeAlias
+
+from discreet.core import check
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.data.code import Binary, Code, Const, columns
+from discreet.data.expression import Bounded, Expression
+from discreet.data.schema import INT64, Column, Label, Schema
+
+Key: TypeAlias = tuple[Label, ...]
+MOST_ROWS = 2**40
+"""More rows than any source has: sums of up to so many cannot overflow."""
+_MOST_GROUPS = 10_000_000
+_MOST_PER_UNIT = 2**20
+_WIDEST = 2**127 // MOST_ROWS  # a sum fits into 128 bits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much of one unit is used. What is kept is decided by the unit's own rows only."""
+
+    rows_per_unit: int | None = None
+    groups_per_unit: int | None = None
+    rows_per_unit_and_group: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group"):
+            value = getattr(self, name)
+            if value is not None and check.count(name, value) > _MOST_PER_UNIT:
+                raise InvalidArgument(f"{name} must be at most 2**20, got {value}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Aggregate:
+    """An exact integer per group: see `count`, `units` and `total`."""
+
+    kind: Literal["count", "units", "sum"]
+    factors: tuple[Expression, ...] = ()
+
+
+def count() -> Aggregate:
+    """The number of rows."""
+    return Aggregate(kind="count")
+
+
+def units() -> Aggregate:
+    """The number of different units."""
+    return Aggregate(kind="units")
+
+
+def total(*factors: Expression) -> Aggregate:
+    """The sum of an expression, or of the product of two (a square: the same one twice)."""
+    if not 1 <= len(factors) <= 2 or not all(isinstance(f, Expression) for f in factors):
+        raise InvalidArgument("total takes one or two expressions.")
+    return Aggregate(kind="sum", factors=factors)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How far adding or removing one unit moves an aggregate over all groups.
+
+    Theorem: at most ``groups`` entries change, each by at most ``linf``; together by at most
+        ``l1``, and by at most the root of ``l2_squared`` in the Euclidean norm.
+    Proof: other units keep the same rows; the unit's kept rows number at most ``rows``, at most
+        ``rows_per_group`` in a group, and each adds at most ``weight`` in absolute value. The sum
+        of squares is convex, so it is largest with as many full groups as possible and one with
+        the rest.
+    Source: docs/theory/data.md.
+    Needs: the relation "add or remove one unit"; for replacing a unit, twice `l1` and `linf`.
+    """
+
+    groups: int
+    rows: int
+    rows_per_group: int
+    weight: int
+
+    @property
+    def linf(self) -> int:
+        """The most by which one entry moves."""
+        return self.rows_per_group * self.weight
+
+    @property
+    def l1(self) -> int:
+        """The most by which all entries move together."""
+        return self.rows * self.weight
+
+    @property
+    def l2_squared(self) -> int:
+        """The most by which all entries move, squared Euclidean distance."""
+        full, rest = divmod(self.rows, self.rows_per_group)
+        return (full * self.rows_per_group**2 + rest**2) * self.weight**2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sum:
+    """One or two positions among the values, and the largest product in absolute value."""
+
+    factors: tuple[int, ...]
+    weight: int
+    exponent: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A plan as integer code: all that an engine sees."""
+
+    columns: tuple[tuple[str, Column], ...]
+    unit: str | None
+    where: Code | None
+    index: Code
+    cells: tuple[int, ...] | None
+    size: int
+    values: tuple[Code, ...]
+    sums: tuple[Sum, ...]
+    count_units: bool
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan:
+    """A frozen question to a table with a declared schema.
+
+    ``unit`` names the column that says whose a row is (``None``: every row is another unit); rows
+    without a unit are left out. ``by`` names the group keys; ``keys`` lists the public keys that
+    are wanted, all combinations if ``None``. Groups without rows are part of the answer.
+    """
+
+    schema: Schema
+    aggregates: Mapping[str, Aggregate]
+    unit: str | None = None
+    where: Expression | None = None
+    by: Mapping[str, Expression] | None = None
+    keys: tuple[Key, ...] | None = None
+    limits: Limits = Limits()
+
+    def __post_init__(self) -> None:
+        if not self.aggregates:
+            raise InvalidArgument("aggregates must name at least one.")
+        if self.keys is not None and not self.by:
+            raise InvalidArgument("keys need by: the expressions that they are values of.")
+        limits = self.limits
+        if self.unit is None and limits not in (Limits(), Limits(rows_per_unit=1)):
+            raise InvalidArgument("limits need unit, the column that says whose a row is.")
+        bounded = self.unit is None or limits.rows_per_unit or limits.rows_per_unit_and_group
+        if not bounded and any(a.kind != "units" for a in self.aggregates.values()):
+            raise InvalidArgument("limits must set rows_per_unit or rows_per_unit_and_group.")
+        self.program()
+
+    def program(self) -> Program:
+        """The integer code of this plan."""
+        where = None if self.where is None else self.where.bind(self.schema)
+        if where is not None and where.kind != "flag":
+            raise InvalidArgument("where must be a condition, such as col('age') >= 65.")
+        dimensions = self._dimensions()
+        index, size = _radix(dimensions)
+        cells = self._cells(dimensions)
+        values: dict[Code, int] = {}
+        sums = [self._sum(a, values) for a in self.aggregates.values() if a.kind == "sum"]
+        codes = [index, *values, *([] if where is None else [where.code])]
+        used = sorted(set().union(*map(columns, codes)))
+        return Program(
+            columns=tuple((name, self.schema[name]) for name in used),
+            unit=self.unit,
+            where=None if where is None else where.code,
+            index=index,
+            cells=None if cells is None else tuple(sorted(cells)),
+            size=size if cells is None else len(cells),
+            values=tuple(values),
+            sums=tuple(sums),
+            count_units=any(a.kind == "units" for a in self.aggregates.values()),
+            limits=self.limits if self.unit else Limits(),
+        )
+
+    def labels(self) -> Iterator[Key]:
+        """The keys, in the order of the answer."""
+        dimensions = self._dimensions()
+        cells = self._cells(dimensions)
+        if cells is not None:
+            keys = dict(zip(cells, self.keys or (), strict=True))
+            return (keys[cell] for cell in sorted(cells))
+        return product(*([d.label(c) for c in range(d.lower, d.upper + 1)] for d in dimensions))
+
+    def reach(self, name: str) -> Reach:
+        """How far one unit moves this aggregate."""
+        aggregate, limits, program = self.aggregates[name], self.limits, self.program()
+        groups = min(program.size, limits.groups_per_unit or program.size)
+        if self.unit is None:
+            rows = in_group = groups = 1
+        elif aggregate.kind == "units":
+            groups = min(groups, limits.rows_per_unit or groups)
+            rows, in_group = groups, 1
+        else:
+            caps = [limits.rows_per_unit, limits.rows_per_unit_and_group]
+            in_group = min(cap for cap in caps if cap is not None)
+            rows = min(groups * in_group, limits.rows_per_unit or groups * in_group)
+            groups = min(groups, rows)
+        weight = self._sum(aggregate, {}).weight if aggregate.kind == "sum" else 1
+        return Reach(groups=groups, rows=rows, rows_per_group=in_group, weight=weight)
+
+    def _dimensions(self) -> tuple[Bounded, ...]:
+        return tuple(expression.bind(self.schema) for expression in (self.by or {}).values())
+
+    def _cells(self, dimensions: tuple[Bounded, ...]) -> tuple[int, ...] | None:
+        if self.keys is None:
+            if _radix(dimensions)[1] > _MOST_GROUPS:
+                raise InvalidArgument("by has more than 10**7 combinations: list the keys.")
+            return None
+        cells = []
+        for key in self.keys:
+            given: object = key
+            if not isinstance(given, tuple) or len(key) != len(dimensions):
+                raise InvalidArgument(f"keys must be tuples of {len(dimensions)} values.")
+            cell = 0
+            for dimension, label in zip(dimensions, key, strict=True):
+                width = dimension.upper - dimension.lower + 1
+                cell = cell * width + dimension.locate(label) - dimension.lower
+            cells.append(cell)
+        if not cells or len(set(cells)) != len(cells) or len(cells) > _MOST_GROUPS:
+            raise InvalidArgument("keys must be different, at least one and at most 10**7.")
+        return tuple(cells)
+
+    def _sum(self, aggregate: Aggregate, values: dict[Code, int]) -> Sum:
+        bound = [factor.bind(self.schema) for factor in aggregate.factors]
+        if any(b.kind not in ("number", "flag") for b in bound):
+            raise InvalidArgument("total takes numbers and booleans.")
+        weight = math.prod(max(abs(b.lower), abs(b.upper)) for b in bound)
+        if weight >= _WIDEST:
+            raise Unsupported("a sum of these products may pass 128 bits: use a coarser grid.")
+        places = tuple(values.setdefault(b.code, len(values)) for b in bound)
+        return Sum(factors=places, weight=weight, exponent=sum(b.exponent for b in bound))
+
+
+def _radix(dimensions: Iterable[Bounded]) -> tuple[Code, int]:
+    """The position of a row among all combinations of keys, and their number."""
+    index: Code = Const(0)
+    size = 1
+    for d in dimensions:
+        width = d.upper - d.lower + 1
+        size *= width
+        if size > INT64:
+            raise InvalidArgument("by has more than 2**63 combinations: use narrower columns.")
+        place = Binary("-", d.code, Const(d.lower)) if d.lower else d.code
+        index = Binary("+", Binary("*", index, Const(width)), place)
+    return index, size

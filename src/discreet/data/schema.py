@@ -1,0 +1,207 @@
+"""Declared columns: what a value may be, and which integer stands for it.
+
+A column turns any raw value into an integer *code* between two public bounds. Null, NaN, a text
+that does not parse, an unknown category and a date out of range all become one declared code, so no
+row is ever dropped and no value is ever refused. Nothing is inferred from data.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from discreet.core import check
+from discreet.core.errors import InvalidArgument
+from discreet.core.exact import Number as Numeric
+from discreet.core.grid import exponent_below
+
+INT64 = 2**63 - 1
+_DOUBLE = 2**53  # every integer up to here is a double
+OTHER = "(other)"
+"""The label of everything that is not a declared level."""
+EPOCH = dt.date(1970, 1, 1)
+
+Step: TypeAlias = Literal["day", "hour"]
+Label: TypeAlias = str | int | float | bool | dt.date | dt.datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """Numbers on the grid ``2**exponent``; bounds and ``missing`` are codes, multiples of it."""
+
+    lower: int
+    upper: int
+    missing: int
+    exponent: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Category:
+    """One of the levels; the code is the position, ``len(levels)`` for everything else."""
+
+    levels: tuple[str | int, ...]
+    other: bool
+    missing: int
+    lower: int = 0
+
+    @property
+    def upper(self) -> int:
+        """The largest code."""
+        return len(self.levels) - (not self.other)
+
+    @property
+    def unknown(self) -> int:
+        """The code of a value that is no level."""
+        return len(self.levels) if self.other else self.missing
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """The levels in the order of their codes."""
+        return (*self.levels, OTHER) if self.other else self.levels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Date:
+    """Whole days or hours since 1970-01-01 (UTC)."""
+
+    lower: int
+    upper: int
+    missing: int
+    step: Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boolean:
+    """False is 0 and true is 1."""
+
+    missing: int
+    lower: int = 0
+    upper: int = 1
+
+
+Column: TypeAlias = Number | Category | Date | Boolean
+Schema: TypeAlias = Mapping[str, Column]
+
+
+def nearest(value: Fraction, exponent: int) -> int:
+    """``floor(value / 2**exponent + 1/2)``, exactly."""
+    return (value / Fraction(2) ** exponent + Fraction(1, 2)).__floor__()
+
+
+def integer(*, lower: int, upper: int, missing: int | None = None) -> Number:
+    """Whole numbers, clipped to ``lower .. upper``; what is missing becomes ``missing`` (lower)."""
+    low = check.count("lower", lower, minimum=-INT64 - 1)
+    high = check.count("upper", upper, minimum=low)
+    if high > INT64:
+        raise InvalidArgument(f"upper must be below 2**63, got {high}.")
+    return Number(lower=low, upper=high, missing=_within("missing", missing, low, high))
+
+
+def real(
+    *, lower: Numeric, upper: Numeric, grid: Numeric, missing: Numeric | None = None
+) -> Number:
+    """Real numbers, clipped, then rounded to a multiple of ``grid``, a power of two.
+
+    A value is read as the nearest double; from there on the arithmetic is exact. Rounding is
+    monotone, so clipping codes to the rounded bounds is the same as clipping values to the bounds.
+    """
+    step = check.positive("grid", grid)
+    exponent = exponent_below(step, resolution=0)
+    if Fraction(2) ** exponent != step:
+        raise InvalidArgument(f"grid must be a power of two, for example {2.0**exponent:g}.")
+    if abs(exponent) > 900:
+        raise InvalidArgument("grid must lie between 2**-900 and 2**900.")
+    ends = check.finite("lower", lower), check.finite("upper", upper)
+    if ends[0] > ends[1]:
+        raise InvalidArgument(f"lower must not be above upper, got {lower} and {upper}.")
+    low, high = (nearest(end, exponent) for end in ends)
+    if max(-low, high) > _DOUBLE:
+        raise InvalidArgument("grid is too fine for the bounds: at most 2**53 steps from zero.")
+    code = None if missing is None else nearest(check.finite("missing", missing), exponent)
+    return Number(
+        lower=low, upper=high, missing=_within("missing", code, low, high), exponent=exponent
+    )
+
+
+def category(
+    levels: Iterable[str | int], *, other: bool = True, missing: Label | None = None
+) -> Category:
+    """One of the declared levels, all texts or all whole numbers.
+
+    With ``other=True`` an unknown value is a level of its own and what is missing joins it;
+    otherwise both become ``missing`` (the first level unless declared).
+    """
+    names = tuple(levels)
+    texts = all(isinstance(name, str) for name in names)
+    whole = all(isinstance(name, int) and not isinstance(name, bool) for name in names)
+    if not names or not (texts or whole) or len(set(names)) != len(names):
+        raise InvalidArgument("levels must be different texts, or different whole numbers.")
+    if any(name == "" or "\0" in name for name in names if isinstance(name, str)):
+        raise InvalidArgument("levels must not be empty (empty text is missing) or contain NUL.")
+    if any(abs(name) > INT64 for name in names if isinstance(name, int)):
+        raise InvalidArgument("levels must lie strictly between -2**63 and 2**63.")
+    if other and OTHER in names:
+        raise InvalidArgument(f"levels must not contain {OTHER!r}: it names the remaining values.")
+    labels: tuple[Label, ...] = (*names, OTHER) if other else names
+    if missing is None:
+        code = len(names) if other else 0
+    elif missing in labels and not isinstance(missing, bool):
+        code = labels.index(missing)
+    else:
+        raise InvalidArgument("missing must be one of the levels.")
+    return Category(levels=names, other=other, missing=code)
+
+
+def date(
+    *,
+    lower: dt.date,
+    upper: dt.date,
+    step: Step = "day",
+    missing: dt.date | None = None,
+) -> Date:
+    """Dates and times (UTC) cut to whole days or hours; out of range is missing (lower)."""
+    if step not in ("day", "hour"):
+        raise InvalidArgument("step must be 'day' or 'hour'.")
+    low, high = date_code("lower", lower, step=step), date_code("upper", upper, step=step)
+    if low > high:
+        raise InvalidArgument(f"lower must not be after upper, got {lower} and {upper}.")
+    code = None if missing is None else date_code("missing", missing, step=step)
+    return Date(lower=low, upper=high, step=step, missing=_within("missing", code, low, high))
+
+
+def boolean(*, missing: bool = False) -> Boolean:
+    """True or false; what is missing becomes ``missing``."""
+    if not isinstance(missing, bool):
+        raise InvalidArgument(f"missing must be a boolean, got {type(missing).__name__}.")
+    return Boolean(missing=int(missing))
+
+
+def date_code(name: str, value: object, *, step: Step) -> int:
+    """The code of a public date or time (a time without a zone is UTC)."""
+    if not isinstance(value, dt.date):
+        raise InvalidArgument(f"{name} must be a date or a datetime, got {type(value).__name__}.")
+    hour = 0
+    if isinstance(value, dt.datetime):
+        value = value if value.tzinfo is None else value.astimezone(dt.UTC)
+        hour = value.hour
+        value = value.date()
+    days = (value - EPOCH).days
+    return days if step == "day" else 24 * days + hour
+
+
+def date_label(code: int, *, step: Step) -> Label:
+    """The date or the hour that a code stands for."""
+    if step == "day":
+        return EPOCH + dt.timedelta(days=code)
+    return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=code)
+
+
+def _within(name: str, code: object, lower: int, upper: int) -> int:
+    if code is None:
+        return lower
+    if isinstance(code, bool) or not isinstance(code, int) or not lower <= code <= upper:
+        raise InvalidArgument(f"{name} must lie between lower and upper.")
+    return code

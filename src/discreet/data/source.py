@@ -1,0 +1,251 @@
+"""Where the rows are: files, a DuckDB relation, or a frame in memory.
+
+Opening a source reads names and types, never a row. What a source holds appears in no message and
+no repr, not even its column names: the first line of a CSV without a header is somebody's data.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import duckdb
+import narwhals.stable.v2 as nw
+
+from discreet.core.errors import InvalidArgument, PrivacyError, Unsupported
+from discreet.data.plan import Program
+from discreet.data.schema import Boolean, Category, Column, Date
+
+Type: TypeAlias = Literal[
+    "integer", "exact", "float", "text", "boolean", "date", "time", "time_ns", "object", "other"
+]
+"""What a source says a column is; `exact`: decimals and integers beyond 64 bits, read as text."""
+Format: TypeAlias = Literal["csv", "parquet", "arrow"]
+T = TypeVar("T")
+
+_SUFFIXES: Mapping[str, Format] = {
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
+_LONGEST_HEADER = 2**20
+_INTEGERS = ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"]
+_TEXTS: frozenset[Type] = frozenset({"text", "object"})
+_NUMBERS: frozenset[Type] = _TEXTS | {"integer", "exact", "float", "boolean"}
+
+
+class EngineFailure(PrivacyError):
+    """An engine could not read the source or finish; its own message is withheld."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """Files of one format with the same columns, read by DuckDB as they stream by."""
+
+    paths: tuple[str, ...]
+    format: Format
+    columns: Mapping[str, Type] = field(repr=False)
+    delimiter: str = ","
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """A DuckDB relation, run on its own connection."""
+
+    relation: duckdb.DuckDBPyRelation = field(repr=False)
+    columns: Mapping[str, Type] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """A frame in memory, or a lazy one that is collected column by column."""
+
+    frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = field(repr=False)
+    columns: Mapping[str, Type] = field(repr=False)
+
+
+Source: TypeAlias = Files | Relation | Frame
+
+
+def sealed(what: str, action: Callable[[], T]) -> T:
+    """Run an engine; its exceptions can quote rows and are dropped with all their context."""
+    try:
+        return action()
+    except PrivacyError:
+        raise
+    except Exception as error:  # noqa: BLE001  # whatever it is, its text stays here
+        kind = type(error).__name__
+    # Raised outside of the handler, so that not even __context__ keeps the original.
+    raise EngineFailure(f"{what} failed ({kind}); details are withheld, they can quote rows.")
+
+
+def open_source(thing: object, *, format: Format | None = None, delimiter: str = ",") -> Source:  # noqa: A002
+    """A path to a file or folder, a DuckDB relation, or any frame that narwhals speaks."""
+    if isinstance(thing, str | Path):
+        return _files(Path(thing), format=format, delimiter=delimiter)
+    if isinstance(thing, duckdb.DuckDBPyRelation):
+        return Relation(relation=thing, columns=_relation_columns(thing))
+    frame = sealed("reading the frame", lambda: nw.from_native(thing, pass_through=True))
+    if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
+        raise InvalidArgument(
+            f"source must be a path, a DuckDB relation or a data frame, got {type(thing).__name__}."
+        )
+    if frame.implementation.is_duckdb():
+        return open_source(frame.to_native())
+    if isinstance(frame, nw.LazyFrame) and not frame.implementation.is_polars():
+        raise Unsupported(f"a lazy frame of {frame.implementation} cannot be read yet.")
+    schema = sealed("reading the frame's schema", frame.collect_schema)
+    types = {name: _frame_type(dtype) for name, dtype in schema.items()}
+    return Frame(frame=frame, columns=MappingProxyType(types))
+
+
+def check_source(program: Program, source: Source) -> None:
+    """Refuse a program whose columns the source does not have, or not with a fitting type."""
+    wanted = [name for name, _ in program.columns]
+    missing = [n for n in (*wanted, program.unit) if n is not None and n not in source.columns]
+    if missing:
+        raise InvalidArgument(f"columns {missing} are not in the source: check names and header.")
+    for name, column in program.columns:
+        allowed = _allowed(column)
+        if source.columns[name] not in allowed:
+            raise InvalidArgument(
+                f"column {name!r} is {source.columns[name]} in the source; as a "
+                f"{type(column).__name__.lower()} it must be one of {sorted(allowed)}."
+            )
+    if program.unit is not None and source.columns[program.unit] not in _TEXTS | {
+        "integer",
+        "float",
+    }:
+        raise InvalidArgument(f"unit {program.unit!r} must be whole numbers or text in the source.")
+
+
+def _allowed(column: Column) -> frozenset[Type]:
+    match column:
+        case Category() if isinstance(column.levels[0], str):
+            return _TEXTS
+        case Boolean():
+            return _NUMBERS - {"exact"}
+        case Date():
+            return _TEXTS | {"date", "time", "time_ns"}
+        case _:
+            return _NUMBERS
+
+
+def _files(path: Path, *, format: Format | None, delimiter: str) -> Files:  # noqa: A002
+    if not path.exists():
+        raise InvalidArgument(f"source {str(path)!r} does not exist.")
+    if path.is_dir():
+        found = sorted(p for p in path.rglob("*") if p.is_file() and p.name[0] not in "._")
+    else:
+        found = [path]
+    kinds = {format or _SUFFIXES.get(p.suffix.lower()) for p in found}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    if kind is None or kind not in _SUFFIXES.values():
+        raise InvalidArgument(
+            f"source {str(path)!r} must be a CSV, Parquet or Arrow file, or a folder of one kind."
+        )
+    if any(re.search(r"[*?\[]", str(p)) for p in found):
+        raise InvalidArgument("paths must not contain *, ? or [: engines read them as patterns.")
+    if len(delimiter) != 1 or delimiter in '"\r\n':
+        raise InvalidArgument("delimiter must be one character, no quote and no line break.")
+    headers = [_header(p, kind, delimiter) for p in found]
+    if any(header != headers[0] for header in headers):
+        raise InvalidArgument(f"the files in {str(path)!r} must all have the same columns.")
+    paths = tuple(str(p) for p in found)
+    columns = MappingProxyType(headers[0])
+    return Files(paths=paths, format=kind, columns=columns, delimiter=delimiter)
+
+
+def _header(path: Path, kind: Format, delimiter: str) -> dict[str, Type]:
+    """Names and types, from the header or the footer of one file."""
+    match kind:
+        case "csv":
+            return sealed("reading the header", lambda: _csv_header(path, delimiter))
+        case "parquet":
+            return sealed("reading the header", lambda: _parquet_header(path))
+        case "arrow":
+            return sealed("reading the header", lambda: _arrow_header(path))
+
+
+def _csv_header(path: Path, delimiter: str) -> dict[str, Type]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        line = file.readline(_LONGEST_HEADER)
+    names = next(csv.reader([line], delimiter=delimiter), [])
+    if not names or len({name.lower() for name in names}) != len(names) or "" in names:
+        raise InvalidArgument("the first line of a CSV must hold different column names.")
+    return dict.fromkeys(names, "text")
+
+
+def _parquet_header(path: Path) -> dict[str, Type]:
+    with duckdb.connect() as connection:
+        return dict(_relation_columns(connection.read_parquet(str(path), hive_partitioning=False)))
+
+
+def _arrow_header(path: Path) -> dict[str, Type]:
+    schema = arrow_dataset((str(path),)).schema
+    empty = nw.from_native(schema.empty_table(), eager_only=True)
+    return {name: _frame_type(dtype) for name, dtype in empty.schema.items()}
+
+
+def arrow_dataset(paths: tuple[str, ...]) -> Any:
+    """A lazy Arrow dataset; DuckDB's own reader would be a download."""
+    try:
+        module = importlib.import_module("pyarrow.dataset")
+    except ImportError:
+        module = None
+    if module is None:
+        raise Unsupported("Arrow files need pyarrow: pip install pyarrow, or convert to Parquet.")
+    return module.dataset(list(paths), format="ipc")
+
+
+def _relation_columns(relation: duckdb.DuckDBPyRelation) -> Mapping[str, Type]:
+    types = {
+        name: _duckdb_type(str(kind))
+        for name, kind in zip(relation.columns, relation.types, strict=True)
+    }
+    return MappingProxyType(types)
+
+
+def _duckdb_type(name: str) -> Type:
+    if name in _INTEGERS:
+        return "integer"
+    if name in {"UBIGINT", "HUGEINT", "UHUGEINT", "BIGNUM"} or name.startswith("DECIMAL"):
+        return "exact"
+    if name in {"VARCHAR", "UUID"} or name.startswith("ENUM"):
+        return "text"
+    single: Mapping[str, Type] = {
+        "FLOAT": "float",
+        "DOUBLE": "float",
+        "BOOLEAN": "boolean",
+        "DATE": "date",
+        "TIMESTAMP": "time",
+        "TIMESTAMP_S": "time",
+        "TIMESTAMP_MS": "time",
+        "TIMESTAMP WITH TIME ZONE": "time",
+        "TIMESTAMP_NS": "time_ns",
+    }
+    return single.get(name, "other")
+
+
+def _frame_type(dtype: Any) -> Type:
+    if dtype in {nw.UInt64, nw.Int128, nw.UInt128} or dtype == nw.Decimal:
+        return "exact"
+    if dtype.is_integer():
+        return "integer"
+    if dtype.is_float():
+        return "float"
+    if dtype in {nw.String, nw.Categorical} or dtype == nw.Enum:
+        return "text"
+    if dtype == nw.Datetime:
+        return "time"
+    single: Mapping[Any, Type] = {nw.Boolean: "boolean", nw.Date: "date", nw.Object: "object"}
+    return single.get(dtype if isinstance(dtype, type) else type(dtype), "other")

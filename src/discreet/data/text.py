@@ -1,0 +1,93 @@
+"""The one grammar of texts: what a CSV field, or any text column, is read as.
+
+Both engines follow it: the patterns are used as they are by DuckDB, and value by value here.
+Spaces around a number, a date or a boolean are ignored; an empty text is missing everywhere.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from typing import assert_never
+
+from discreet.data.schema import EPOCH, Boolean, Category, Column, Date, Number
+
+NUMBER = r"-?(([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?|(?i:inf|infinity))"
+WHOLE = r"-?[0-9]{1,38}"
+UNIT = r"0|-?[1-9][0-9]{0,17}"
+"""A unit's name that is the plain decimal form of a 64-bit number, and chosen from like it."""
+DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?Z?"
+MOMENT = rf"{DAY}([T ]{TIME})?"
+TRUE = ("true", "t", "yes", "y", "1")
+FALSE = ("false", "f", "no", "n", "0")
+
+_number, _whole, _moment = re.compile(NUMBER), re.compile(WHOLE), re.compile(MOMENT)
+
+
+def decode(text: str, column: Column) -> int:
+    """The code of one text (empty: missing)."""
+    if isinstance(column, Category) and isinstance(column.levels[0], str):
+        if text == "":
+            return column.missing
+        return column.levels.index(text) if text in column.levels else column.unknown
+    text = text.strip(" ")
+    match column:
+        case Number():
+            return _decode_number(text, column)
+        case Category():
+            return _decode_level(text, column)
+        case Date():
+            return _decode_date(text, column)
+        case Boolean():
+            word = text.lower()
+            if word in TRUE:
+                return 1
+            return 0 if word in FALSE else column.missing
+        case _:
+            assert_never(column)
+
+
+def decode_double(value: float, column: Number) -> int:
+    """The code of a double that is not NaN: ``floor(x / 2**exponent + 1/2)``, clipped."""
+    scaled = _scale(value, -column.exponent)
+    if scaled >= column.upper:
+        return column.upper
+    if scaled <= column.lower:
+        return column.lower
+    # scaled is a double between two int64, so floor is exact and so is the fraction's test
+    whole = math.floor(scaled)
+    return whole + (scaled - whole >= 0.5)
+
+
+def _scale(value: float, exponent: int) -> float:
+    return value * 2.0**exponent
+
+
+def _decode_number(text: str, column: Number) -> int:
+    if not _number.fullmatch(text):
+        return column.missing
+    if column.exponent == 0 and _whole.fullmatch(text):
+        return min(max(int(text), column.lower), column.upper)
+    return decode_double(float(text), column)
+
+
+def _decode_level(text: str, column: Category) -> int:
+    if not _number.fullmatch(text):
+        return column.missing if text == "" else column.unknown
+    value = int(text) if _whole.fullmatch(text) else float(text)
+    if not math.isfinite(value) or value != int(value) or int(value) not in column.levels:
+        return column.unknown
+    return column.levels.index(int(value))
+
+
+def _decode_date(text: str, column: Date) -> int:
+    if not _moment.fullmatch(text):
+        return column.missing
+    try:
+        days = (dt.date.fromisoformat(text[:10]) - EPOCH).days
+    except ValueError:
+        return column.missing
+    code = days if column.step == "day" else 24 * days + int(text[11:13] or 0)
+    return code if column.lower <= code <= column.upper else column.missing
