@@ -1,6 +1,7 @@
 """Processes that race for a budget or are killed; a script, so that it forks without threads.
 
 python crowd.py race URL PROCESSES            prints how many grants each process got
+python crowd.py outlive URL                   prints how much is stored after the parent has left
 python crowd.py kill URL KILLS SEED           prints what the dead had been told and what is stored
 """
 
@@ -48,6 +49,27 @@ def race(url, processes):
         print(json.dumps([line.strip() for line in lines]))
 
 
+def outlive(url):
+    """The child goes on after the parent, from whom it has the ledger, closed its own half."""
+    ledger = discreet.Ledger(url)
+    account = ledger.account("shared")
+    account.charge(STEP, label="parent")
+    to_child, to_parent = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        account.charge(STEP, label="child, parent open")
+        os.write(to_parent[1], b"x")
+        os.read(to_child[0], 1)
+        for _ in range(8):
+            account.charge(STEP, label="child, parent closed")
+        os._exit(0)
+    os.read(to_parent[0], 1)
+    ledger.close()
+    os.write(to_child[1], b"x")
+    os.waitpid(child, 0)
+    print(json.dumps(round(account.spent.epsilon(0) * 100)))
+
+
 def charge_until_killed(url, acknowledge):
     """Half charges, half reservations that are settled; told after each grant."""
     account = discreet.Ledger(url).account("shared")
@@ -92,5 +114,7 @@ def kill(url, kills, seed):
 if __name__ == "__main__":
     if sys.argv[1] == "race":
         race(sys.argv[2], int(sys.argv[3]))
+    elif sys.argv[1] == "outlive":
+        outlive(sys.argv[2])
     else:
         kill(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

@@ -243,6 +243,14 @@ def test_eight_processes_get_exactly_what_the_limit_allows(url, ledger):
     assert ledger.verify()
 
 
+def test_a_child_keeps_its_charges_when_the_parent_closes(url, ledger):
+    account = ledger.account("shared", limit=discreet.pure(1))
+    ledger.close()
+    assert crowd("outlive", url) == 10
+    assert account.spent == discreet.pure(0.01) * 10
+    assert ledger.verify()
+
+
 def killed(url, ledger, kills, seed):
     account = ledger.account("shared", limit=discreet.pure(10_000))
     found = crowd("kill", url, kills, seed)

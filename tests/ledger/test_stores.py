@@ -1,16 +1,16 @@
 """The stores themselves: addresses, versions, forks, crashes of the server, work per charge."""
 
-import os
 import sqlite3
 import subprocess
 import sys
+import threading
 
 import pytest
 
 import discreet
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.ledger import sqlite
+from discreet.ledger import sqlite, store
 from discreet.ledger.rules import ApproxRule
 from discreet.ledger.store import Pool, StoreFailure
 
@@ -90,18 +90,52 @@ def test_sqlite_is_durable(tmp_path):
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
-def test_connections_stay_with_their_process(monkeypatch):
+def pool_of_numbers():
     opened, closed = [], []
-    pool = Pool(lambda: opened.append(1) or len(opened), closed.append)
+    return Pool(lambda: opened.append(1) or len(opened), closed.append), closed
+
+
+def test_a_connection_is_used_by_one_at_a_time_and_again():
+    pool, closed = pool_of_numbers()
+    with pool.borrow() as first, pool.borrow() as second:
+        assert first != second
+    with pool.borrow() as again:
+        assert again in (first, second)
+    pool.close()
+    assert sorted(closed) == [first, second]
+
+
+def test_no_connection_is_open_during_a_fork():
+    pool, closed = pool_of_numbers()
     with pool.borrow() as first:
         pass
-    with pool.borrow() as again:
-        assert again == first
-    monkeypatch.setattr(os, "getpid", lambda: -1)
-    with pool.borrow() as other:
-        assert other != first
-    pool.close()
-    assert closed == [other]  # the parent's connection was neither used nor closed
+    store._before_fork()
+    assert closed == [first]
+    store._after_fork()
+    with pool.borrow() as second:
+        assert second != first
+
+
+def test_a_fork_waits_for_connections_in_use():
+    pool, closed = pool_of_numbers()
+    inside, leave, events_seen = threading.Event(), threading.Event(), []
+
+    def work():
+        with pool.borrow():
+            inside.set()
+            leave.wait(60)
+            events_seen.append("done")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    inside.wait(60)
+    threading.Timer(0.05, leave.set).start()
+    store._before_fork()
+    events_seen.append("forked")
+    store._after_fork()
+    thread.join()
+    assert events_seen == ["done", "forked"]
+    assert len(closed) == 1
 
 
 def test_a_broken_connection_is_not_used_again():

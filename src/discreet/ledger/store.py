@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections import deque
+import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -44,51 +45,82 @@ class Store(Protocol):
 
 
 class Pool(Generic[C]):
-    """Connections: each is used by one thread at a time and by the process that opened it."""
+    """Connections: each is used by one thread at a time, and none is open during a fork.
+
+    SQLite keeps its locks in the memory of the process. A child that inherits an open connection
+    believes to hold locks that it does not hold, even through connections of its own; when the
+    parent then closes, the child's later commits can be lost. So a fork waits until no connection
+    is in use, and all are closed first.
+    """
 
     def __init__(self, connect: Callable[[], C], close: Callable[[C], None]) -> None:
         self._connect = connect
         self._close = close
-        self._idle: deque[C] = deque()
-        self._process = os.getpid()
+        self._idle: list[C] = []
+        self._users: list[int] = []
+        self._gate = threading.Condition()
+        _POOLS.add(self)
 
     @contextmanager
     def borrow(self) -> Iterator[C]:
-        """A connection for a while; after an error that it does not survive it is closed."""
-        self._notice_fork()
+        """A connection for a while; after an error that it may not survive it is closed."""
+        with self._gate:
+            self._users.append(threading.get_ident())
+            connection = self._idle.pop() if self._idle else None
         try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self._connect()
-        try:
-            yield connection
-        except StoreFailure:
-            self._close(connection)
-            raise
-        except BaseException:
-            self._idle.append(connection)
-            raise
-        self._idle.append(connection)
+            if connection is None:
+                connection = self._connect()
+            try:
+                yield connection
+            except StoreFailure:
+                self._close(connection)
+                connection = None
+                raise
+        finally:
+            with self._gate:
+                self._users.remove(threading.get_ident())
+                if connection is not None:
+                    self._idle.append(connection)
+                self._gate.notify_all()
 
     def close(self) -> None:
         """Close what is idle."""
-        self._notice_fork()
-        while self._idle:
-            self._close(self._idle.pop())
+        with self._gate:
+            while self._idle:
+                self._close(self._idle.pop())
 
     def __del__(self) -> None:
-        if self._process == os.getpid():
-            self.close()
+        self.close()
 
-    def _notice_fork(self) -> None:
-        if self._process != os.getpid():
-            # The parent's connections are not ours: to close one here would disturb its locks.
-            _INHERITED.append(self._idle)
-            self._idle = deque()
-            self._process = os.getpid()
+    def hold(self) -> None:
+        """Before a fork: wait for other threads, close everything, let nobody begin."""
+        self._gate.acquire()
+        own = threading.get_ident()
+        self._gate.wait_for(lambda: all(user == own for user in self._users))
+        self.close()
+
+    def resume(self) -> None:
+        """After a fork, in both processes."""
+        self._gate.release()
 
 
-_INHERITED: list[object] = []
+_POOLS: weakref.WeakSet[Pool[Any]] = weakref.WeakSet()
+_HELD: list[Pool[Any]] = []
+
+
+def _before_fork() -> None:
+    # In one order, so that two threads that fork do not wait for each other.
+    for pool in sorted(_POOLS, key=id):
+        pool.hold()
+        _HELD.append(pool)
+
+
+def _after_fork() -> None:
+    while _HELD:
+        _HELD.pop().resume()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
 
 
 def check_version(found: int, known: int) -> None:
