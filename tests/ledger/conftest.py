@@ -53,16 +53,15 @@ class Server:
     def stop(self, mode="fast"):
         self.call("pg_ctl", "-D", self.data, "-w", "-m", mode, "stop")
 
-    def database(self, name):
-        """The address of a fresh database."""
+    def empty(self):
+        """The address of the database, after all that was in it is gone."""
         import psycopg
 
-        with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{name}"')
-        return self.url(name)
-
-    def url(self, name):
-        return f"postgresql://ledger@127.0.0.1:{self.port}/{name}"
+        url = f"postgresql://ledger@127.0.0.1:{self.port}/postgres"
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("SET client_min_messages = warning")
+            connection.execute("DROP SCHEMA IF EXISTS discreet CASCADE")
+        return url
 
 
 @pytest.fixture(scope="session")
@@ -85,8 +84,7 @@ def url(request, tmp_path):
     """The address of an empty store."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/budget.db"
-    name = f"test{abs(hash(request.node.nodeid))}"
-    return request.getfixturevalue("server").database(name)
+    return request.getfixturevalue("server").empty()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pytest
 
 import discreet
 from discreet.core import events
+from discreet.ledger import journal
 from discreet.ledger.store import StoreFailure
 
 CROWD = Path(__file__).with_name("crowd.py")
@@ -188,6 +189,12 @@ def test_the_terms_of_an_account_do_not_change(ledger, account):
             ledger.account("survey", **terms)
     with pytest.raises(discreet.InvalidArgument, match="no account"):
         ledger.account("unknown")
+    with pytest.raises(discreet.InvalidArgument, match="parent"):
+        ledger.account("child", limit=discreet.pure(1), parent="unknown")
+    with pytest.raises(discreet.InvalidArgument, match="limit"):
+        ledger.account("other", limit=1)
+    with pytest.raises(discreet.InvalidArgument, match="time zone"):
+        ledger.account("other", limit=discreet.pure(1), expires=datetime(2030, 1, 1))  # noqa: DTZ001
     assert [a.name for a in ledger.accounts()] == ["survey"]
 
 
@@ -381,3 +388,86 @@ def test_no_grant_from_sums_that_were_lowered(ledger, filled, raw):
     raw.execute("UPDATE accounts SET state = replace(state, '1/2', '1/9')")
     with pytest.raises(StoreFailure, match="verify"):
         filled.charge(TENTH, label="x")
+
+
+def reforge(raw, edit):
+    """What a forger with time does: change the contents and recompute every hash after them."""
+    rows = raw.execute("SELECT content FROM entries ORDER BY sequence").fetchall()
+    contents = [json.loads(text) for (text,) in rows]
+    edit(contents)
+    raw.execute("DELETE FROM entries")
+    head = journal.GENESIS
+    for number, content in enumerate(contents, start=1):
+        text = journal.canonical({**content, "sequence": number, "previous": head})
+        head = journal.digest(text)
+        request = "NULL" if content.get("request") is None else f"'{content['request']}'"
+        settles = content.get("settles", "NULL")
+        raw.execute(
+            "INSERT INTO entries (account, sequence, content, hash, request, settles) SELECT id, "
+            f"{number}, '{text}', '{head}', {request}, {settles} FROM accounts"
+        )
+    state = journal.canonical(contents[-1]["state"])
+    raw.execute(
+        f"UPDATE accounts SET entries = {len(contents)}, head = '{head}', state = '{state}'"
+    )
+
+
+def cheaper(contents):
+    contents[3]["event"]["epsilon"] = "1/99"
+
+
+def lower_sums(contents):
+    for content in contents[2:]:
+        content["state"]["sums"] = ["1/99"]
+
+
+def settle_nothing(contents):
+    contents.append({**contents[-1], "kind": "settle", "settles": 3, "request": None})
+
+
+def settle_and_pay_back(contents):
+    contents[4] |= {"kind": "reserve", "request": None}
+    entry = {**contents[-1], "kind": "settle", "settles": 5, "outcome": "failed", "request": None}
+    contents.append({**entry, "state": {"mode": "sum", "sums": ["1/10"]}})
+
+
+def renew(contents):
+    entry = {"kind": "renew", "period": 1, "expires": None, "request": None}
+    contents.append({**contents[0], **entry})
+
+
+FORGERIES = {
+    "nothing": (lambda _: None, None),
+    "cheaper event": (cheaper, "tallies"),
+    "lower sums": (lower_sums, "below what its events cost"),
+    "dropped": (lambda contents: contents.pop(3), "tallies"),
+    "other account": (lambda contents: contents[2].update(account="x"), "another place"),
+    "other period": (lambda contents: contents[2].update(period=1), "another period"),
+    "unknown kind": (lambda contents: contents[2].update(kind="gift"), "unknown kind"),
+    "no opening": (lambda contents: contents.pop(0), "wrong kind"),
+    "settle": (settle_nothing, "settles no open reservation"),
+    "pay back": (settle_and_pay_back, "changes the sums"),
+    "renew": (renew, "renews against the policy"),
+    "limit": (lambda contents: contents[0]["limit"]["event"].update(epsilon="9/1"), "terms"),
+}
+
+
+@pytest.mark.parametrize(("edit", "problem"), FORGERIES.values(), ids=FORGERIES.keys())
+def test_a_forger_who_recomputes_the_hashes_must_also_get_everything_else_right(
+    ledger, filled, raw, edit, problem
+):
+    head = filled.head
+    reforge(raw, edit)
+    found = ledger.verify()
+    if problem is None:
+        assert found
+        assert ledger.verify(heads={"survey": head})
+    else:
+        assert any(problem in text for text in found.problems), found.problems
+
+
+def test_entries_without_an_account_are_found(ledger, filled, raw):
+    if "sqlite" in repr(ledger):
+        raw.execute("PRAGMA foreign_keys = OFF")
+    raw.execute("INSERT INTO entries (account, sequence, content, hash) VALUES (9, 1, 'x', 'x')")
+    assert any("belong to no account" in problem for problem in ledger.verify().problems)

@@ -259,5 +259,9 @@ def test_long_fractions_are_rounded_up_and_stay_short():
     assert 0 < excess < Fraction(len(primes), 2**190)
 
 
+def test_a_sum_is_exact_already():
+    assert not rule_for(discreet.pure(1)).allows_exactly(events.Pure(HALF))
+
+
 def test_unbounded_stays_unbounded():
     assert add((None, Fraction(1)), (Fraction(1), Fraction(1))) == (None, 2)

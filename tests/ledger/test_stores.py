@@ -55,7 +55,7 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path):
 def test_a_database_of_a_newer_version_is_refused(server):
     import psycopg
 
-    url = server.database("newer")
+    url = server.empty()
     discreet.Ledger(url).close()
     discreet.Ledger(url).close()  # opening again migrates nothing
     with psycopg.connect(url, autocommit=True) as connection:
@@ -152,7 +152,7 @@ def test_a_broken_connection_is_not_used_again():
 
 @pytest.mark.postgres
 def test_a_crash_of_the_server_loses_no_grant(server):
-    url = server.database("crash")
+    url = server.empty()
     account = discreet.Ledger(url).account("survey", limit=discreet.pure(1))
     for _ in range(5):
         account.charge(TENTH, label="before")
