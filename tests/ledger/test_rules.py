@@ -259,6 +259,26 @@ def test_long_fractions_are_rounded_up_and_stay_short():
     assert 0 < excess < Fraction(len(primes), 2**190)
 
 
+@pytest.mark.parametrize(
+    ("how", "spent", "event", "words"),
+    [
+        ("basic", [], events.Pure(Fraction(3)), "a pure epsilon of 2 is left"),
+        ("basic", [], events.Gdp(HALF), "'concentrated'"),
+        ("concentrated", [], events.Approx(HALF, Fraction(6, 10**6)), "allows 5e-06"),
+        ("basic", [], events.Approx(HALF, Fraction(2, 10**5)), "allows 1e-05"),
+        ("concentrated", [events.Pure(HALF)], events.Pure(Fraction(2)), "epsilon of 1.5 is left"),
+    ],
+)
+def test_a_refusal_says_what_is_short(how, spent, event, words):
+    rule = rule_for(LIMIT, composition=how)
+    before = rule.zero
+    for item in spent:
+        before = add(before, rule.price(item))
+    after = add(before, rule.price(event))
+    assert not rule.allows(after, how)
+    assert words in rule.shortage(before, after, how)
+
+
 def test_a_sum_is_exact_already():
     assert not rule_for(discreet.pure(1)).allows_exactly(events.Pure(HALF))
 

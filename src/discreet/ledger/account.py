@@ -259,10 +259,10 @@ class Account:
             kinds = len(whole.parts) if isinstance(whole, events.Composed) else 1
             if kinds <= MOST_KINDS and level.rule.allows_exactly(whole):
                 return after
-        left = float(level.rule.remaining(before.sums, mode))
+        why = level.rule.shortage(before.sums, after.sums, mode)
         raise BudgetExceeded(
             f"Account {level.name!r}: {describe(event)} would pass the limit "
-            f"{describe(level.limit.event)}, of which {left:.6g} is left; nothing was spent."
+            f"{describe(level.limit.event)}: {why}; nothing was spent."
         )
 
     def _replayed(self, session: Session, request: str, guarantee: Guarantee) -> Receipt | None:

@@ -54,6 +54,10 @@ class Rule(Protocol):
         """What is left, rounded down, in the currency of the limit."""
         ...
 
+    def shortage(self, before: Sums, after: Sums, mode: str) -> str:
+        """Why ``after`` is not allowed, for people."""
+        ...
+
 
 def add(sums: Sums, price: Sums) -> Sums:
     """The new sums. A fraction that grows long is rounded up, so that the cost stays constant."""
@@ -133,6 +137,9 @@ class SumRule:
 
     def remaining(self, sums: Sums, mode: str) -> Fraction:  # noqa: ARG002
         return self.left(max(self.limit - (sums[0] or 0), Fraction(0)))
+
+    def shortage(self, before: Sums, after: Sums, mode: str) -> str:  # noqa: ARG002
+        return f"{round_down(self.remaining(before, mode)):.6g} is left"
 
 
 @lru_cache(maxsize=4096)
@@ -239,12 +246,12 @@ class ApproxRule:
         total, failure, *divergences = sums
         if failure is None:
             return False
-        if mode == "basic":
-            return total is not None and total <= self.epsilon and failure <= self.delta
-        if failure > self.delta / 2:
+        if failure > self._allowed_delta(mode):
             return False
         if total is not None and total <= self.epsilon:
             return True
+        if mode == "basic":
+            return False
         share = round_down(self.delta / (2 * len(self.orders)))
         return any(
             divergence is not None
@@ -271,6 +278,21 @@ class ApproxRule:
             price = self.price(events.Pure(Fraction(middle, 1 << 40)))
             low, high = (middle, high) if self.allows(add(sums, price), mode) else (low, middle)
         return max(best, Fraction(low, 1 << 40))
+
+    def shortage(self, before: Sums, after: Sums, mode: str) -> str:
+        failure, allowed = after[1], self._allowed_delta(mode)
+        if failure is not None and failure > allowed:
+            return (
+                f"the deltas of its events would sum to {float(failure):.3g}, and {mode} "
+                f"composition allows {float(allowed):.3g}"
+            )
+        left = f"a pure epsilon of {round_down(self.remaining(before, mode)):.6g} is left"
+        if mode == "basic" and after[0] is None:
+            left += "; it adds epsilons, which this event has not: open it as 'concentrated'"
+        return left
+
+    def _allowed_delta(self, mode: str) -> Fraction:
+        return self.delta if mode == "basic" else self.delta / 2
 
 
 @lru_cache(maxsize=4096)
