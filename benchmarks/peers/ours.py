@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
 from collections.abc import Callable
 from fractions import Fraction
 from tempfile import mkdtemp
@@ -88,7 +90,9 @@ def gaussians(*, count: int, delta: float) -> Callable[[], float]:
 
 def charges(*, history: int, charges: int) -> Callable[[], None]:
     """Gaussian queries charged to a ledger in a file, each on disk before it is answered."""
-    ledger = discreet.Ledger(f"sqlite:///{mkdtemp(prefix='ledger-')}/budget.db")
+    folder = mkdtemp(prefix="ledger-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    ledger = discreet.Ledger(f"sqlite:///{folder}/budget.db")
     account = ledger.account("survey", limit=discreet.zcdp(10**9))
     mechanism = discreet.gaussian(sensitivity=1.0, sigma=1000.0, on="reals")
     store = ledger._store  # noqa: SLF001 — the history is built without waiting for the disk
