@@ -130,6 +130,8 @@ def test_a_charge_is_recorded_at_every_level_or_at_none(ledger):
     assert whole.spent == team.spent == TENTH * 2
     assert [entry.origin for entry in whole.history[1:]] == ["anna#2", "ben#2"]
     heads = {a.name: a.head for a in ledger.accounts()}
+    assert anna.affords(TENTH)
+    assert not anna.affords(discreet.pure(0.9))
     with pytest.raises(discreet.BudgetExceeded, match="organisation"):
         anna.charge(discreet.pure(0.9), label="more than all have")
     assert heads == {a.name: a.head for a in ledger.accounts()}

@@ -117,6 +117,18 @@ class Account:
         with self._store.read() as session:
             return tuple(read_entries(session, self._own.id, self.relation))
 
+    def affords(self, guarantee: Guarantee) -> bool:
+        """Whether a charge would be granted now, on every level; nothing is spent or promised."""
+        self._check(guarantee)
+        with self._store.read() as session:
+            try:
+                for level in self._levels:
+                    row = journal.get(session, level.id)
+                    self._granted(session, level, row, guarantee.event, journal.now())
+            except BudgetExceeded:
+                return False
+        return True
+
     def charge(self, guarantee: Guarantee, *, label: str, request_id: str | None = None) -> Receipt:
         """Spend, durably, or raise BudgetExceeded and spend nothing.
 
