@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import solve_banded
 
 from discreet.accounting.conversion import UNDERFLOW, Floats
 from discreet.accounting.pairs import (
@@ -167,7 +167,7 @@ def _merged(losses: Floats, mass: Floats, step: float) -> tuple[Floats, Floats]:
         bands[2] = np.where(rise, share, 0.0)  # i takes of i + 1
         bands[0] = np.where(rise, 0.0, share)  # i takes of i - 1
         bands[2][-1] = bands[0][0] = 0.0
-        own = solve_banded((1, 1), bands, np.ones(losses.size))
+        own = scipy.linalg.solve_banded((1, 1), bands, np.ones(losses.size))
         poor = (own < 0.2) | (own > 1 + 1e-9)
         if not poor.any():
             break

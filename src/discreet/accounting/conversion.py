@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq, minimize_scalar
-from scipy.special import erfcx, log_ndtr
-from scipy.stats import binom
+from scipy.special import erfcx, gammaln, log_ndtr
 
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
@@ -88,7 +87,7 @@ def gaussian_mu(epsilon: float, *, delta: float) -> float:
     while gaussian_delta(epsilon, mu=high) <= delta:
         high *= 2
     root = float(
-        brentq(
+        scipy.optimize.brentq(
             lambda m: float(gaussian_delta(epsilon, mu=m)) - delta,
             low,
             high,
@@ -168,10 +167,12 @@ def zcdp_epsilon_optimal(rho: float, *, delta: float, xi: float = 0.0) -> float:
         order = 1 + math.exp(log_excess)
         return renyi_epsilon(xi + rho * order, order=order, delta=delta)
 
-    best = minimize_scalar(value, bounds=(-30.0, 30.0), method="bounded", options={"xatol": 1e-10})
+    best = scipy.optimize.minimize_scalar(
+        value, bounds=(-30.0, 30.0), method="bounded", options={"xatol": 1e-10}
+    )
     # Near the optimum of the textbook bound; any order gives a valid bound.
     guess = math.log(math.sqrt(math.log(1 / delta) / rho) + 1e-300)
-    near = minimize_scalar(
+    near = scipy.optimize.minimize_scalar(
         value, bounds=(guess - 3, guess + 3), method="bounded", options={"xatol": 1e-10}
     )
     return max(0.0, min(float(best.fun), float(near.fun)))
@@ -281,7 +282,9 @@ def homogeneous_delta(at: float, *, epsilon: float, delta: float, count: int) ->
     """Delta at ``at`` of ``count`` independent (epsilon, delta) randomised responses (KOV15)."""
     ones = np.arange(count + 1)
     loss = (2 * ones - count) * epsilon
-    log_mass = binom.logpmf(ones, count, 1 / (1 + math.exp(-epsilon)))
+    # The binomial law of `ones` heads with probability 1 / (1 + e^-epsilon).
+    ways = gammaln(count + 1) - gammaln(ones + 1) - gammaln(count - ones + 1)
+    log_mass = ways - (count - ones) * epsilon - count * math.log1p(math.exp(-epsilon))
     gain = np.where(loss > at, -np.expm1(np.minimum(at - loss, 0.0)), 0.0)
     finite = float(np.sum(np.exp(log_mass) * gain))
     stay = math.exp(count * math.log1p(-delta))

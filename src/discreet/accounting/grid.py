@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+import scipy
 
 from discreet.accounting import cells, pld
 from discreet.accounting.conversion import Floats
@@ -84,7 +84,9 @@ def tilt_for_delta(drawn: Sketch, delta: float) -> float:
         return (drawn.moments(tilt)[0] - math.log(delta) + cks) / tilt
 
     limit = math.log(500 / max(float(np.abs(drawn.losses).max()), 1e-3))
-    best = minimize_scalar(bound, bounds=(-6.0, limit), method="bounded", options={"xatol": 0.02})
+    best = scipy.optimize.minimize_scalar(
+        bound, bounds=(-6.0, limit), method="bounded", options={"xatol": 0.02}
+    )
     return math.exp(float(best.x))
 
 
@@ -97,7 +99,9 @@ def tilt_for_epsilon(drawn: Sketch, epsilon: float) -> tuple[float, float]:
         return drawn.moments(tilt)[0] - tilt * epsilon + cks
 
     limit = math.log(500 / max(float(np.abs(drawn.losses).max()), 1e-3))
-    best = minimize_scalar(bound, bounds=(-6.0, limit), method="bounded", options={"xatol": 0.02})
+    best = scipy.optimize.minimize_scalar(
+        bound, bounds=(-6.0, limit), method="bounded", options={"xatol": 0.02}
+    )
     return math.exp(float(best.x)), float(best.fun)
 
 

@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
 from discreet.accounting.conversion import Floats
@@ -87,7 +87,9 @@ class NormalLaplace:
         high = 1.0 * math.sqrt(self.variance)
         while float(self.sf(high)) > tail:
             high *= 2
-        root = float(brentq(lambda x: float(self.sf(x)) - tail, 0.0, high, xtol=1e-13 * high))
+        root = float(
+            scipy.optimize.brentq(lambda x: float(self.sf(x)) - tail, 0.0, high, xtol=1e-13 * high)
+        )
         return root if level > 0.5 else -root
 
     def delta(self, epsilon: float, *, shift: float) -> float:
@@ -106,7 +108,9 @@ class NormalLaplace:
             return 0.0
         if loss(reach) >= epsilon:
             return 1.0
-        end = float(brentq(lambda x: loss(x) - epsilon, -reach, reach, xtol=1e-12 * reach))
+        end = float(
+            scipy.optimize.brentq(lambda x: loss(x) - epsilon, -reach, reach, xtol=1e-12 * reach)
+        )
         return max(0.0, float(self.cdf(end) - math.exp(epsilon) * self.cdf(end - shift)))
 
     def _log_half(self, x: Floats) -> Floats:

@@ -15,8 +15,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.signal import lfilter
 
 from discreet.accounting.cells import SNAP, Masses
 from discreet.accounting.conversion import Floats
@@ -128,8 +128,8 @@ def profile(source: Composed, *, side: str) -> Profile:
         source=source,
         side=side,
         points=source.losses(),
-        first=lfilter([1.0], [1.0, -slow], backwards)[::-1],
-        second=lfilter([1.0], [1.0, -fast], backwards)[::-1],
+        first=scipy.signal.lfilter([1.0], [1.0, -slow], backwards)[::-1],
+        second=scipy.signal.lfilter([1.0], [1.0, -fast], backwards)[::-1],
     )
 
 

@@ -6,7 +6,8 @@ import math
 from functools import singledispatch
 
 import numpy as np
-from scipy import integrate, signal, special
+import scipy
+from scipy import special
 
 from discreet.core import events
 from discreet.core.errors import Unsupported
@@ -88,7 +89,7 @@ def _(event: events.LaplaceNoise, epsilon: float) -> tuple[float, str]:
         return max(0.0, math.exp(-rate * abs(x)) - math.exp(epsilon - rate * abs(x - 1))) * rate / 2
 
     pieces = ((-60 / rate, 0.0), (0.0, 1.0), (1.0, 60 / rate))
-    total = sum(integrate.quad(excess, a, b, limit=400)[0] for a, b in pieces)
+    total = sum(scipy.integrate.quad(excess, a, b, limit=400)[0] for a, b in pieces)
     return total, "integral of the density"
 
 
@@ -102,7 +103,9 @@ def _(event: events.GaussianNoise, epsilon: float) -> tuple[float, str]:
         ratio = epsilon + (2 * x - 1) / (2 * sigma**2)
         return -math.expm1(ratio) * math.exp(-((x / sigma) ** 2) / 2)
 
-    total, _ = integrate.quad(excess, end - 12 * sigma, end, limit=400, epsabs=0, epsrel=1e-10)
+    total, _ = scipy.integrate.quad(
+        excess, end - 12 * sigma, end, limit=400, epsabs=0, epsrel=1e-10
+    )
     return total / (sigma * math.sqrt(2 * math.pi)), "integral of the density"
 
 
@@ -139,7 +142,9 @@ def _shifted_gaussian(law: DiscreteGaussian, shifts: tuple[int, ...], epsilon: f
     for a in shifts:
         spread = np.zeros(2 * reach * a + 1)
         spread[::a] = base
-        masses = np.maximum(signal.fftconvolve(masses, spread), 0) if len(masses) > 1 else spread
+        masses = (
+            np.maximum(scipy.signal.fftconvolve(masses, spread), 0) if len(masses) > 1 else spread
+        )
     places = np.arange(len(masses)) - (len(masses) - 1) // 2
     square = sum(a * a for a in shifts)
     # Loss of output y under shift s: (|y - s|^2 - |y|^2) / (2 sigma^2) = (s^2 - 2<s, y>) / (...).
