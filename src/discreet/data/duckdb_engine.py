@@ -22,8 +22,8 @@ from discreet.data.text import UNIT
 
 _ALIAS = "discreet_source"
 _HASHED = (
-    f"CASE WHEN regexp_full_match(decode(u), {text(UNIT)}) THEN TRY_CAST(decode(u) AS BIGINT) "
-    "ELSE CAST(md5_number_lower(u) >> 1 AS BIGINT) END"
+    f"coalesce(CASE WHEN regexp_full_match(decode(u), {text(UNIT)}) "
+    "THEN TRY_CAST(decode(u) AS BIGINT) END, CAST(md5_number_lower(u) >> 1 AS BIGINT))"
 )
 
 

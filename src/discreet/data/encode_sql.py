@@ -7,7 +7,7 @@ A code is built in three steps, so that no expression is written twice: the raw 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -16,7 +16,13 @@ from discreet.data.schema import Boolean, Category, Column, Date, Number
 from discreet.data.source import Type
 from discreet.data.text import FALSE, MOMENT, NUMBER, TRUE, WHOLE
 
-_MICROSECONDS = {"day": 86_400_000_000, "hour": 3_600_000_000}
+_TICKS: Mapping[Type, int] = {
+    "date": 24,
+    "text": 1440,
+    "time": 86_400_000_000,
+    "time_ns": 86_400_000_000_000,
+}
+"""How a moment is counted, by type: ticks in a day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +70,11 @@ def steps(column: Column, *, kind: Type, source: str, i: int) -> Steps:
         case Category():
             return _category(column, kind, raw, i)
         case Date():
-            number = _moment(column, kind, r)
-            inside = f"{n} BETWEEN {whole(column.lower)} AND {whole(column.upper)}"
-            code = f"CASE WHEN {inside} THEN {n} ELSE {whole(column.missing)} END"
-            return Steps(raw=raw, number=number, code=code)
+            per = _TICKS[kind] // (1 if column.step == "day" else 24)
+            down = f"({n} // {per} - CASE WHEN {n} % {per} < 0 THEN 1 ELSE 0 END)"
+            inside = f"{down} BETWEEN {whole(column.lower)} AND {whole(column.upper)}"
+            code = f"CASE WHEN {inside} THEN {down} ELSE {whole(column.missing)} END"
+            return Steps(raw=raw, number=_ticks(kind, r), code=code)
         case Boolean():
             if kind == "text":
                 yes, no = (", ".join(map(text, words)) for words in (TRUE, FALSE))
@@ -166,19 +173,23 @@ def _whole_or_null(kind: Type, r: str) -> str:
             return f"CAST({r} AS HUGEINT)"
 
 
-def _moment(column: Date, kind: Type, r: str) -> str:
-    """Whole days or hours since 1970, rounded down; null where there is no such moment."""
-    hours = 24 if column.step == "hour" else 1
-    if kind == "date":
-        days = f"CAST({r} - DATE '1970-01-01' AS BIGINT)"
-        return f"CASE WHEN isfinite({r}) THEN {days} * {hours} END"
+def _ticks(kind: Type, r: str) -> str:
+    """Hours, minutes, micro- or nanoseconds since 1970; null where there is no such moment."""
     if kind == "text":
         plain = f"trim({r})"
         days = f"CAST(TRY_CAST(substr({plain}, 1, 10) AS DATE) - DATE '1970-01-01' AS BIGINT)"
-        clock = f"coalesce(TRY_CAST(substr({plain}, 12, 2) AS BIGINT), 0)"
-        code = days if column.step == "day" else f"{days} * 24 + {clock}"
-        return f"CASE WHEN regexp_full_match({plain}, {text(MOMENT)}) THEN {code} END"
-    unit = _MICROSECONDS[column.step] * (1000 if kind == "time_ns" else 1)
-    ticks = f"epoch_ns({r})" if kind == "time_ns" else f"epoch_us({r})"
-    down = f"{ticks} // {unit} - CASE WHEN {ticks} % {unit} < 0 THEN 1 ELSE 0 END"
-    return f"CASE WHEN isfinite({r}) THEN {down} END"
+        hour, minute = (_digits(plain, place) for place in (12, 15))
+        ahead = f"60 * {_digits(plain, -5)} + {_digits(plain, -2)}"
+        sign = f"CASE substr({plain}, -6, 1) WHEN '+' THEN 1 WHEN '-' THEN -1 ELSE 0 END"
+        zone = f"CASE WHEN length({plain}) > 16 THEN {sign} * ({ahead}) ELSE 0 END"
+        minutes = f"{days} * 1440 + {hour} * 60 + {minute} - {zone}"
+        return f"CASE WHEN regexp_full_match({plain}, {text(MOMENT)}) THEN {minutes} END"
+    if kind == "date":
+        ticks = f"CAST({r} - DATE '1970-01-01' AS BIGINT) * 24"
+    else:
+        ticks = f"epoch_ns({r})" if kind == "time_ns" else f"epoch_us({r})"
+    return f"CASE WHEN isfinite({r}) THEN {ticks} END"
+
+
+def _digits(plain: str, place: int) -> str:
+    return f"coalesce(TRY_CAST(substr({plain}, {place}, 2) AS BIGINT), 0)"

@@ -95,7 +95,7 @@ def _unit(
 
 
 def _number(unit: str) -> int:
-    if re.fullmatch(UNIT, unit):
+    if re.fullmatch(UNIT, unit) and -INT64 - 1 <= int(unit) <= INT64:
         return int(unit)
     digest = hashlib.md5(unit.encode(), usedforsecurity=False).digest()
     return int.from_bytes(digest[8:], "little") >> 1

@@ -109,6 +109,8 @@ def real(
     monotone, so clipping codes to the rounded bounds is the same as clipping values to the bounds.
     """
     step = check.positive("grid", grid)
+    if isinstance(grid, float):
+        step = Fraction(grid)  # a power of two is meant as it is stored, not as it is printed
     exponent = exponent_below(step, resolution=0)
     if Fraction(2) ** exponent != step:
         raise InvalidArgument(f"grid must be a power of two, for example {2.0**exponent:g}.")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import importlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -19,7 +19,7 @@ import duckdb
 import narwhals.stable.v2 as nw
 
 from discreet.core.errors import InvalidArgument, PrivacyError, Unsupported
-from discreet.data.plan import Program
+from discreet.data.plan import Key, Program
 from discreet.data.schema import Boolean, Category, Column, Date
 
 Type: TypeAlias = Literal[
@@ -108,6 +108,15 @@ def open_source(thing: object, *, format: Format | None = None, delimiter: str =
     return Frame(frame=frame, columns=MappingProxyType(types))
 
 
+def public_keys(table: object, *, columns: Sequence[str]) -> tuple[Key, ...]:
+    """The different rows of a *public* frame, as group keys; missing values are left out."""
+    frame = nw.from_native(table, pass_through=True, eager_only=True)
+    if not isinstance(frame, nw.DataFrame) or not set(columns) <= set(frame.columns):
+        raise InvalidArgument(f"keys must come from a data frame with the columns {list(columns)}.")
+    rows = frame.select(list(columns)).drop_nulls().rows()
+    return tuple(dict.fromkeys(rows))
+
+
 def check_source(program: Program, source: Source) -> None:
     """Refuse a program whose columns the source does not have, or not with a fitting type."""
     wanted = [name for name, _ in program.columns]
@@ -158,8 +167,10 @@ def _files(path: Path, *, format: Format | None, delimiter: str) -> Files:  # no
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise InvalidArgument("delimiter must be one character, no quote and no line break.")
     headers = [_header(p, kind, delimiter) for p in found]
-    if any(header != headers[0] for header in headers):
-        raise InvalidArgument(f"the files in {str(path)!r} must all have the same columns.")
+    if any(list(header.items()) != list(headers[0].items()) for header in headers):
+        raise InvalidArgument(
+            f"the files in {str(path)!r} must all have the same columns in the same order."
+        )
     paths = tuple(str(p) for p in found)
     columns = MappingProxyType(headers[0])
     return Files(paths=paths, format=kind, columns=columns, delimiter=delimiter)

@@ -15,11 +15,12 @@ from discreet.data.schema import EPOCH, Boolean, Category, Column, Date, Number
 
 NUMBER = r"-?(([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?|(?i:inf|infinity))"
 WHOLE = r"-?[0-9]{1,38}"
-UNIT = r"0|-?[1-9][0-9]{0,17}"
-"""A unit's name that is the plain decimal form of a 64-bit number, and chosen from like it."""
+UNIT = r"0|-?[1-9][0-9]{0,18}"
+"""A unit's name that is a plain decimal number; within 64 bits it is treated like one."""
 DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?Z?"
-MOMENT = rf"{DAY}([T ]{TIME})?"
+TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
+ZONE = r"Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9]"
+MOMENT = rf"{DAY}([T ]{TIME}({ZONE})?)?"
 TRUE = ("true", "t", "yes", "y", "1")
 FALSE = ("false", "f", "no", "n", "0")
 
@@ -89,5 +90,9 @@ def _decode_date(text: str, column: Date) -> int:
         days = (dt.date.fromisoformat(text[:10]) - EPOCH).days
     except ValueError:
         return column.missing
-    code = days if column.step == "day" else 24 * days + int(text[11:13] or 0)
+    minutes = 1440 * days + 60 * int(text[11:13] or 0) + int(text[14:16] or 0)
+    if len(text) > 16 and text[-6] in "+-":  # 10:00+02:00 is 08:00 UTC
+        ahead = 60 * int(text[-5:-3]) + int(text[-2:])
+        minutes -= ahead if text[-6] == "+" else -ahead
+    code = minutes // (1440 if column.step == "day" else 60)
     return code if column.lower <= code <= column.upper else column.missing
