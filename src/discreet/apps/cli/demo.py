@@ -10,6 +10,7 @@ from rich.table import Table
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.apps.cli.audit import chosen, table
+from discreet.core.errors import Unsupported
 from discreet.leakage.audit import audit
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.laplace import laplace
@@ -49,16 +50,24 @@ def tell(figure: Path) -> None:
     console.print("[bold]6. An audit[/] of a correct and of a broken mechanism:")
     good, bad = chosen(("laplace, sensitivity 3",)), chosen(("scale 10% too small",))
     console.print(table(audit([*good, *bad])))
-    save_bars(
-        figure,
-        labels=_BANDS,
-        values=noisy.tolist(),
-        low=(noisy - width).tolist(),
-        high=(noisy + width).tolist(),
-        title="Patients by age, epsilon 0.5 (add or remove one patient), 95% error bars",
-        unit="patients",
-    )
-    console.print(f"\nThe histogram with its error bars: [bold]{figure.resolve()}[/]")
+    _draw(console, figure, noisy, width)
+
+
+def _draw(console: Console, figure: Path, noisy: Ints, width: float) -> None:
+    try:
+        save_bars(
+            figure,
+            labels=_BANDS,
+            values=noisy.tolist(),
+            low=(noisy - width).tolist(),
+            high=(noisy + width).tolist(),
+            title="Patients by age, epsilon 0.5 (add or remove one patient), 95% error bars",
+            unit="patients",
+        )
+    except Unsupported as error:
+        console.print(f"\nNo picture: {error}")
+    else:
+        console.print(f"\nThe histogram with its error bars: [bold]{figure.resolve()}[/]")
 
 
 def _explain(console: Console, mechanism: Additive) -> None:
