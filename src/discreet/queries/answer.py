@@ -1,0 +1,115 @@
+"""An answer: keys, noisy integers and how to read them. Public, and complete as JSON."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.data.plan import Key
+from discreet.data.schema import Label
+from discreet.noise.gaussian import DiscreteGaussian
+from discreet.noise.laplace import DiscreteLaplace
+from discreet.noise.law import Law
+from discreet.queries import estimate
+from discreet.queries.estimate import Noisy
+from discreet.queries.parts import Scale
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What was measured, with noise, for each public key."""
+
+    title: str
+    names: tuple[str, ...]
+    keys: tuple[Key, ...]
+    scale: Scale
+    parts: tuple[Noisy, ...]
+
+    @property
+    def values(self) -> list[int] | list[float]:
+        """The published numbers in the order of the keys."""
+        return estimate.value(self.scale, self.parts)
+
+    @property
+    def std(self) -> list[float]:
+        """The standard deviation of the noise of each."""
+        return estimate.std(self.scale, self.parts)
+
+    def interval(self, level: float) -> tuple[list[float], list[float]]:
+        """Bounds that hold the answer without noise, each with probability at least ``level``."""
+        return estimate.interval(self.scale, self.parts, level)
+
+    def content(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "title": self.title,
+            "names": list(self.names),
+            "keys": [[_label(label) for label in key] for key in self.keys],
+            "scale": asdict(self.scale),
+            "parts": [
+                {"name": part.name, "noise": _law(part.law), "values": list(part.values)}
+                for part in self.parts
+            ],
+        }
+
+    @classmethod
+    def read(cls, content: Mapping[str, Any]) -> Answer:
+        """The inverse of ``content``."""
+        scale = content["scale"]
+        return cls(
+            title=content["title"],
+            names=tuple(content["names"]),
+            keys=tuple(tuple(_read_label(label) for label in key) for key in content["keys"]),
+            scale=Scale(**{**scale, "shifts": tuple(scale["shifts"])}),
+            parts=tuple(
+                Noisy(
+                    name=part["name"],
+                    law=_read_law(part["noise"]),
+                    values=tuple(map(int, part["values"])),
+                )
+                for part in content["parts"]
+            ),
+        )
+
+
+def _law(law: Law) -> dict[str, str]:
+    match law:
+        case DiscreteLaplace():
+            return {"law": "discrete laplace", "scale": str(law.scale)}
+        case DiscreteGaussian():
+            return {"law": "discrete gaussian", "variance": str(law.square)}
+        case _:
+            raise Unsupported(f"{type(law).__name__} has no form in a release.")
+
+
+def _read_law(content: Mapping[str, str]) -> Law:
+    match content["law"]:
+        case "discrete laplace":
+            return DiscreteLaplace(Fraction(content["scale"]))
+        case "discrete gaussian":
+            return DiscreteGaussian(square=Fraction(content["variance"]))
+        case _:
+            raise InvalidArgument("text must be a release; its noise has an unknown law.")
+
+
+def _label(label: Label) -> object:
+    """Dates are marked, all else is JSON already."""
+    if isinstance(label, dt.datetime):
+        return {"time": label.isoformat()}
+    return {"date": label.isoformat()} if isinstance(label, dt.date) else label
+
+
+def _read_label(content: Any) -> Label:
+    if not isinstance(content, dict):
+        label: Label = content
+        return label
+    readers: Mapping[str, Callable[[str], Label]] = {
+        "time": dt.datetime.fromisoformat,
+        "date": dt.date.fromisoformat,
+    }
+    ((kind, text),) = content.items()
+    return readers[kind](text)

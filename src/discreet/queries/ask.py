@@ -1,0 +1,182 @@
+"""Questions: what is wanted, of which rows, in which groups. Public, and asked of nothing yet."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from discreet.core.errors import InvalidArgument
+from discreet.core.exact import Number
+from discreet.data.expression import Expression, col
+from discreet.data.plan import Key
+from discreet.data.schema import Label
+
+Kind: TypeAlias = Literal["count", "units", "sum", "mean", "variance"]
+Value: TypeAlias = str | Expression
+By: TypeAlias = str | Expression | Iterable[str | Expression] | Mapping[str, Expression] | None
+Keys: TypeAlias = Iterable[Label | Key] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Query:
+    """A question; made by `count`, `units`, `total`, `mean`, `variance` and `histogram`."""
+
+    kind: Kind
+    value: Expression | None = None
+    where: Expression | None = None
+    by: Mapping[str, Expression] = field(default_factory=dict)
+    keys: tuple[Key, ...] | None = None
+    name: str = ""
+
+    @property
+    def text(self) -> str:
+        """The question in words; it holds nothing but what the analyst wrote."""
+        of = "" if self.value is None else f" of {_plain(self.value)}"
+        where = "" if self.where is None else f" where {_plain(self.where)}"
+        by = f" by {', '.join(self.by)}" if self.by else ""
+        return f"{self.kind}{of}{where}{by}"
+
+    @property
+    def title(self) -> str:
+        """The name that was given, or the text."""
+        return self.name or self.text
+
+
+def count(
+    *, where: Expression | None = None, by: By = None, keys: Keys = None, name: str = ""
+) -> Query:
+    """How many rows there are."""
+    return _query("count", None, where=where, by=by, keys=keys, name=name)
+
+
+def units(
+    *, where: Expression | None = None, by: By = None, keys: Keys = None, name: str = ""
+) -> Query:
+    """How many different units (people) there are."""
+    return _query("units", None, where=where, by=by, keys=keys, name=name)
+
+
+def total(
+    value: Value,
+    *,
+    where: Expression | None = None,
+    by: By = None,
+    keys: Keys = None,
+    name: str = "",
+) -> Query:
+    """The sum of a column or an expression."""
+    return _query("sum", value, where=where, by=by, keys=keys, name=name)
+
+
+def mean(
+    value: Value,
+    *,
+    where: Expression | None = None,
+    by: By = None,
+    keys: Keys = None,
+    name: str = "",
+) -> Query:
+    """The mean over rows: a noisy sum around the middle of the bounds over a noisy count."""
+    return _query("mean", value, where=where, by=by, keys=keys, name=name)
+
+
+def variance(
+    value: Value,
+    *,
+    where: Expression | None = None,
+    by: By = None,
+    keys: Keys = None,
+    name: str = "",
+) -> Query:
+    """The variance over rows (divided by their number), from three noisy sums."""
+    return _query("variance", value, where=where, by=by, keys=keys, name=name)
+
+
+def histogram(
+    value: Value,
+    *,
+    edges: Iterable[Number | dt.date] | None = None,
+    where: Expression | None = None,
+    keys: Keys = None,
+    name: str = "",
+) -> Query:
+    """The number of rows in each category, or between each two ``edges``."""
+    expression = _expression("value", value)
+    label = value if isinstance(value, str) else repr(value)
+    if edges is not None:
+        expression = expression.cut(edges)
+    return _query("count", None, where=where, by={label: expression}, keys=keys, name=name)
+
+
+def _query(
+    kind: Kind, value: Value | None, *, where: Expression | None, by: By, keys: Keys, name: str
+) -> Query:
+    if where is not None and not isinstance(where, Expression):
+        raise InvalidArgument(
+            f"where must be a condition such as col('age') >= 65, got {type(where).__name__}."
+        )
+    if not str(name).isprintable():
+        raise InvalidArgument("name must be one line of text.")
+    groups = _groups(by)
+    return Query(
+        kind=kind,
+        value=None if value is None else _expression("value", value),
+        where=where,
+        by=groups,
+        keys=None if keys is None else _keys(keys, many=len(groups)),
+        name=name,
+    )
+
+
+def _expression(name: str, value: object) -> Expression:
+    if isinstance(value, str):
+        return col(value)
+    if isinstance(value, Expression):
+        return value
+    raise InvalidArgument(
+        f"{name} must be a column's name or an expression, got {type(value).__name__}."
+    )
+
+
+def _groups(by: By) -> Mapping[str, Expression]:
+    if by is None:
+        return {}
+    if isinstance(by, str | Expression):
+        by = (by,)
+    if isinstance(by, Mapping):
+        found = {str(label): _expression("by", one) for label, one in by.items()}
+    else:
+        listed = tuple(by)
+        found = {x if isinstance(x, str) else _plain(x): _expression("by", x) for x in listed}
+        if len(found) != len(listed):
+            raise InvalidArgument("by must name different columns.")
+    return found
+
+
+def _keys(keys: Iterable[Label | Key], *, many: int) -> tuple[Key, ...]:
+    """Keys as tuples; with one column a plain value will do."""
+    if not many:
+        raise InvalidArgument("keys need by: the columns that they are values of.")
+    if isinstance(keys, str):
+        raise InvalidArgument("keys must be a list of keys, got one text.")
+    return tuple(key if isinstance(key, tuple) else (key,) for key in keys)
+
+
+def _plain(expression: Expression) -> str:
+    """The expression as its author would write it, without col('...') around every name."""
+    text = repr(expression)
+    while (start := text.find("col('")) >= 0 and (end := text.find("')", start)) > 0:
+        text = text[:start] + text[start + 5 : end] + text[end + 2 :]
+    return text[1:-1] if text.startswith("(") and text.endswith(")") and _one(text) else text
+
+
+def _one(text: str) -> bool:
+    """Whether the outer parentheses belong together."""
+    depth = 0
+    for place, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0 and place < len(text) - 1:
+            return False
+    return True

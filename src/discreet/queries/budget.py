@@ -1,0 +1,134 @@
+"""How much a question may cost, and the noise which that buys for integers that move together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.accounting.calibrate import smallest_scale
+from discreet.accounting.conversion import gaussian_sigma
+from discreet.core import check, events
+from discreet.core.errors import InvalidArgument
+from discreet.core.events import Event
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.mechanisms.additive import Additive
+from discreet.mechanisms.gaussian import gaussian
+from discreet.mechanisms.laplace import laplace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """How far one step of the relation moves a vector of integers."""
+
+    l1: int
+    l2_squared: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Pure (epsilon), concentrated (rho) or approximate (epsilon with delta)."""
+
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    rho: Fraction | None = None
+
+    def __str__(self) -> str:
+        if self.rho is not None:
+            return f"rho {float(self.rho):g}"
+        also = "" if self.delta is None else f", delta {float(self.delta):g}"
+        return f"epsilon {float(self.epsilon or 0):g}{also}"
+
+    def mechanisms(
+        self, moves: Sequence[Move], *, shares: Sequence[Fraction], relation: Relation
+    ) -> tuple[Additive, ...]:
+        """One mechanism for each vector; together they cost the budget.
+
+        Theorem: the composition of the mechanisms is within the budget under ``relation``.
+        Proof: epsilons and rhos add up, and the shares add up to one. For (epsilon, delta) the
+            variances are proportional to ``l2_squared / share``, and the smallest common factor is
+            taken for which the exact composition of all of them is certified.
+        Source: Dwork, McSherry, Nissim, Smith 2006; Bun, Steinke 2016; Canonne et al. 2020.
+        Needs: the shares are positive and sum to one; the moves bound the vectors.
+        """
+        if sum(shares) != 1 or any(share <= 0 for share in shares):
+            raise InvalidArgument("shares must be positive and sum to one.")
+        if self.rho is not None:
+            rho = self.rho
+            return tuple(
+                _gaussian(move, relation, rho=rho * share)
+                for move, share in zip(moves, shares, strict=True)
+            )
+        epsilon = check.positive("epsilon", self.epsilon)
+        if self.delta is None:
+            return tuple(
+                laplace(
+                    sensitivity=move.l1, epsilon=epsilon * share, on="integers", relation=relation
+                )
+                for move, share in zip(moves, shares, strict=True)
+            )
+        return _jointly(moves, shares, (float(epsilon), float(self.delta)), relation)
+
+
+def budget(
+    *, epsilon: Number | None = None, delta: Number | None = None, rho: Number | None = None
+) -> Budget:
+    """A checked budget: epsilon, or epsilon with delta, or rho."""
+    if (epsilon is None) == (rho is None) or (delta is not None and rho is not None):
+        raise InvalidArgument("Give epsilon, or epsilon and delta, or rho: how much this may cost.")
+    if rho is not None:
+        return Budget(rho=check.positive("rho", rho))
+    return Budget(
+        epsilon=check.positive("epsilon", epsilon),
+        delta=None if delta is None else check.probability("delta", delta, zero=False, one=False),
+    )
+
+
+def _jointly(
+    moves: Sequence[Move],
+    shares: Sequence[Fraction],
+    target: tuple[float, float],
+    relation: Relation,
+) -> tuple[Additive, ...]:
+    """Discrete Gaussians whose composition, computed exactly, is (epsilon, delta)-DP."""
+    ratios = [_ratio(move, share) for move, share in zip(moves, shares, strict=True)]
+
+    def make(width: Fraction) -> tuple[Additive, ...]:
+        return tuple(
+            _gaussian(move, relation, sigma=width * ratio)
+            for move, ratio in zip(moves, ratios, strict=True)
+        )
+
+    def event(width: Fraction) -> Event:
+        return events.compose([mechanism.guarantee.event for mechanism in make(width)])
+
+    start = Fraction(gaussian_sigma(target[0], delta=target[1]))
+    return make(smallest_scale(event, target=target, start=start))
+
+
+def _gaussian(
+    move: Move,
+    relation: Relation,
+    *,
+    rho: Fraction | None = None,
+    sigma: Fraction | None = None,
+) -> Additive:
+    # A squared distance N is that of N coordinates which move by one: no root is rounded.
+    return gaussian(
+        sensitivity=1,
+        norm="linf",
+        dimension=move.l2_squared,
+        rho=rho,
+        sigma=sigma,
+        on="integers",
+        relation=relation,
+    )
+
+
+def _ratio(move: Move, share: Fraction) -> Fraction:
+    """About ``sqrt(l2_squared / share)``, short; the common factor makes up for the rounding."""
+    root = math.sqrt(move.l2_squared / share)
+    unit = Fraction(2) ** (24 - math.frexp(root)[1])
+    return math.ceil(Fraction(root) * unit) / unit

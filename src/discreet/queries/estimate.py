@@ -1,0 +1,173 @@
+"""From noisy integers to published numbers, with intervals that cover the noise.
+
+Everything here is post-processing: it reads noisy integers and public constants only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.core import check
+from discreet.core.exact import round_down, round_up
+from discreet.noise.law import Law
+from discreet.queries.parts import Scale
+
+Floats: TypeAlias = NDArray[np.float64]
+Range: TypeAlias = tuple[Floats, Floats]
+_ROUNDING = 2.0**-48
+"""Room for the rounding of a dozen operations on doubles, relative to the largest number."""
+_EXACT = 2.0**53
+"""Whole numbers below are doubles, and a power of two times one is, too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noisy:
+    """One measured vector after noise: public."""
+
+    name: str
+    values: tuple[int, ...]
+    law: Law
+
+    @property
+    def floats(self) -> Floats:
+        """As doubles."""
+        return np.array(self.values, dtype=np.float64)
+
+
+def value(scale: Scale, parts: Sequence[Noisy]) -> list[int] | list[float]:
+    """The published numbers, one for each group."""
+    sums = _sums(scale, parts)
+    match scale.kind:
+        case "count" | "units":
+            return list(parts[0].values)
+        case "sum":
+            step = scale.exponent + scale.shifts[0]
+            if step >= 0:
+                return [number << step for number in parts[0].values]
+            return [float(number) for number in np.ldexp(sums[0], scale.exponent)]
+        case "mean":
+            return _list(_place(scale, _ratio(sums[1], sums[0], scale.width)))
+        case "variance":
+            return _list(_spread(scale, *_moments(scale, sums)))
+
+
+def std(scale: Scale, parts: Sequence[Noisy]) -> list[float]:
+    """Standard deviation of the noise: exact for sums, to first order for means and variances."""
+    sums = _sums(scale, parts)
+    noise = [part.law.std * 2.0**shift for part, shift in zip(parts, scale.shifts, strict=True)]
+    if len(parts) == 1:
+        return _list(np.full(len(sums[0]), float(np.ldexp(noise[0], scale.exponent))))
+    n = np.maximum(sums[0], 1)
+    b = _ratio(sums[1], sums[0], scale.width)
+    if scale.kind == "mean":
+        found = np.hypot(noise[1], b * noise[0]) / n
+        return _list(np.ldexp(found, scale.exponent - 1))
+    a = _ratio(sums[2], sums[0], scale.width**2)
+    terms = noise[2] / 2, 2 * b * noise[1], (a / 2 - 2 * b**2) * noise[0]
+    found = np.sqrt(sum(np.square(term) for term in terms)) / n
+    return _list(np.ldexp(found, 2 * scale.exponent - 2))
+
+
+def interval(scale: Scale, parts: Sequence[Noisy], level: float) -> tuple[list[float], list[float]]:
+    """Bounds of the answer without noise, for each group by itself.
+
+    Theorem: each group's interval holds the noiseless answer (of the rows that were kept, clipped)
+        with probability at least ``level``; for means and variances, if the group has a row.
+    Proof: each of the k measured numbers leaves its own interval with probability at most
+        ``(1 - level) / k`` by its exact law; otherwise all are inside (union bound), and the answer
+        lies between the extremes of the formula over that box. ``s / n`` is monotone in s, and in n
+        for either sign of s; the square is monotone on either side of zero.
+    Source: docs/theory/queries.md.
+    Needs: 0 < level < 1. Intervals of several groups hold one by one, not all at once.
+    """
+    inside = float(check.probability("level", level, zero=False, one=False))
+    boxes = [
+        _box(part, shift, 1 - (1 - inside) / len(parts))
+        for part, shift in zip(parts, scale.shifts, strict=True)
+    ]
+    if len(parts) == 1:
+        low, high = (np.ldexp(end, scale.exponent) for end in boxes[0])
+        if max(np.abs(boxes[0][0]).max(), np.abs(boxes[0][1]).max()) < _EXACT:
+            return _list(low), _list(high)
+        return _outward(low, high, limits=(-math.inf, math.inf), size=0.0)
+    least, most = np.maximum(boxes[0][0], 1), np.maximum(boxes[0][1], 1)
+    b = _quotient(boxes[1], least, most, scale.width)
+    if scale.kind == "mean":
+        low, high = _place(scale, b[0]), _place(scale, b[1])
+        ends = [end * Fraction(2) ** scale.exponent for end in (scale.lower, scale.upper)]
+        limits = round_down(ends[0]) + 0.0, round_up(ends[1])  # no minus zero
+        return _outward(low, high, limits=limits, size=max(map(abs, limits)))
+    a = _quotient(boxes[2], least, most, scale.width**2)
+    squares = np.square(b[0]), np.square(b[1])
+    largest = np.maximum(*squares)
+    smallest = np.where((b[0] <= 0) & (b[1] >= 0), 0.0, np.minimum(*squares))
+    low, high = _spread(scale, a[0], largest), _spread(scale, a[1], smallest)
+    top = round_up((scale.width * Fraction(2) ** scale.exponent / 2) ** 2)
+    return _outward(low, high, limits=(0.0, top), size=4 * top)
+
+
+def half_width(law: Law, level: float) -> int:
+    """The smallest w with P(|noise| <= w) >= level."""
+    return max(map(abs, law.interval(level)))
+
+
+def _sums(scale: Scale, parts: Sequence[Noisy]) -> list[Floats]:
+    """Noisy sums in steps of the grid; what rounding down took away is given back on average."""
+    return [
+        np.ldexp(part.floats + (0.5 if shift else 0.0), shift)
+        for part, shift in zip(parts, scale.shifts, strict=True)
+    ]
+
+
+def _box(part: Noisy, shift: int, level: float) -> Range:
+    """Bounds of the exact sum, which was rounded down to a multiple of ``2**shift``."""
+    reach = half_width(part.law, level)
+    low, high = part.floats - reach, part.floats + reach + (1 if shift else 0)
+    return np.ldexp(low, shift), np.ldexp(high, shift)
+
+
+def _ratio(total: Floats, rows: Floats, limit: float) -> Floats:
+    return np.clip(total / np.maximum(rows, 1), -float(limit), float(limit))
+
+
+def _quotient(total: Range, least: Floats, most: Floats, limit: float) -> Range:
+    """The extremes of ``total / rows`` over a box, within what any rows can give."""
+    low = total[0] / np.where(total[0] < 0, least, most)
+    high = total[1] / np.where(total[1] > 0, least, most)
+    return np.clip(low, -float(limit), float(limit)), np.clip(high, -float(limit), float(limit))
+
+
+def _place(scale: Scale, centred: Floats) -> Floats:
+    """A mean of d = 2 c - (lower + upper) as a mean of values."""
+    return np.ldexp(centred + float(scale.lower + scale.upper), scale.exponent - 1)
+
+
+def _moments(scale: Scale, sums: Sequence[Floats]) -> Range:
+    a = _ratio(sums[2], sums[0], scale.width**2)
+    return a, np.square(_ratio(sums[1], sums[0], scale.width))
+
+
+def _spread(scale: Scale, a: Floats, b_squared: Floats) -> Floats:
+    """The variance from the means of ``2 d**2 - width**2`` and of d, within what can be."""
+    largest = float(scale.width) ** 2
+    found = np.clip((a + largest) / 2 - b_squared, 0.0, largest)
+    return np.ldexp(found, 2 * scale.exponent - 2)
+
+
+def _outward(
+    low: Floats, high: Floats, *, limits: tuple[float, float], size: float
+) -> tuple[list[float], list[float]]:
+    """Wider by what rounding may have moved, but not beyond what can be."""
+    room = _ROUNDING * np.maximum(np.maximum(np.abs(low), np.abs(high)), size)
+    return _list(np.maximum(low - room, limits[0])), _list(np.minimum(high + room, limits[1]))
+
+
+def _list(numbers: Floats) -> list[float]:
+    return [float(number) for number in numbers]

@@ -1,0 +1,183 @@
+"""What must be measured to answer a question: vectors of exact integers, and how far they move.
+
+Every part is a whole combination of three sums over the same rows: the number of rows, the sum of
+the codes, and the sum of their squares. Means and variances are measured around the middle of the
+declared bounds, which halves their sensitivity.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.relation import Relation
+from discreet.data import plan as data
+from discreet.data.expression import Bounded
+from discreet.data.plan import Aggregate, Plan
+from discreet.data.schema import Schema
+from discreet.queries.ask import Kind, Query
+from discreet.queries.budget import Move
+
+Source: TypeAlias = Literal["count", "units", "sum", "squares"]
+_LARGEST_MOVE = 1 << 30
+"""Sums that move further are divided by a public power of two first: noise needs no finer grid."""
+_LARGEST_VALUE = 1 << 61  # what a mechanism takes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A measured vector: ``sum of factor * source``, to which a row adds ``lower .. upper``."""
+
+    name: str
+    terms: tuple[tuple[int, Source], ...]
+    lower: int
+    upper: int
+
+    @property
+    def weight(self) -> int:
+        """The most that one row adds, in absolute value."""
+        return max(abs(self.lower), abs(self.upper))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How the integers are read: public bounds (codes), grid, and powers of two taken out."""
+
+    kind: Kind
+    lower: int
+    upper: int
+    exponent: int
+    shifts: tuple[int, ...]
+
+    @property
+    def width(self) -> int:
+        """The distance of the bounds, in steps of the grid."""
+        return self.upper - self.lower
+
+
+def parts_of(query: Query, schema: Schema) -> tuple[Part, ...]:
+    """What must be measured, in the order that `estimate` reads it."""
+    rows = Part(name="rows", terms=((1, "count"),), lower=0, upper=1)
+    match query.kind:
+        case "count":
+            return (rows,)
+        case "units":
+            return (Part(name="units", terms=((1, "units"),), lower=0, upper=1),)
+        case "sum":
+            value = bounds(query, schema)
+            return (Part(name="sum", terms=((1, "sum"),), lower=value.lower, upper=value.upper),)
+    value = bounds(query, schema)
+    # d = 2 c - middle lies in -width .. width, whatever the parity of the bounds.
+    middle, width = value.lower + value.upper, value.upper - value.lower
+    centred = Part(
+        name="centred sum", terms=((2, "sum"), (-middle, "count")), lower=-width, upper=width
+    )
+    if query.kind == "mean":
+        return rows, centred
+    # 2 d**2 - width**2 lies in -width**2 .. width**2.
+    squares = Part(
+        name="centred squares",
+        terms=((8, "squares"), (-8 * middle, "sum"), (2 * middle**2 - width**2, "count")),
+        lower=-(width**2),
+        upper=width**2,
+    )
+    return rows, centred, squares
+
+
+def bounds(query: Query, schema: Schema) -> Bounded:
+    """The range of the value that is summed."""
+    if query.value is None:
+        raise InvalidArgument("value must name the column to be summed.")
+    value = query.value.bind(schema)
+    if value.kind not in ("number", "flag"):
+        raise InvalidArgument(f"{query.kind} takes a number or a boolean, {query.value!r} is none.")
+    return value
+
+
+def aggregates(query: Query, *, prefix: str) -> dict[str, Aggregate]:
+    """The sums that the parts need, named apart from those of other questions."""
+    if query.kind == "units":
+        return {f"{prefix}units": data.units()}
+    made = {f"{prefix}count": data.count()}
+    if query.value is not None:
+        made[f"{prefix}sum"] = data.total(query.value)
+    if query.value is not None and query.kind == "variance":
+        made[f"{prefix}squares"] = data.total(query.value, query.value)
+    return made
+
+
+def move_of(part: Part, plan: Plan, *, prefix: str, relation: Relation) -> Move:
+    """How far one step of the relation moves a part, over all groups together.
+
+    Theorem: ``l1`` and ``l2_squared`` bound the distance of the part on any two neighbours.
+    Proof: adding or removing a unit changes at most ``rows`` kept rows, ``rows_per_group`` in a
+        group, each by at most the weight (`Reach`). To replace is to remove a vector a and add a
+        vector b of that kind: ``|b - a|_1 <= |a|_1 + |b|_1``; if no entry is negative (or none is
+        positive), ``|b - a|^2 <= |a|^2 + |b|^2``, else at most twice that. And each of the entries
+        lies, before and after, between the extremes of one unit in one group.
+    Source: docs/theory/queries.md.
+    Needs: ADD_REMOVE or REPLACE_ONE; the plan's limits are enforced by the engine.
+    """
+    reach = plan.reach(f"{prefix}{part.terms[0][1]}")
+    full, rest = divmod(reach.rows, reach.rows_per_group)
+    squares = full * reach.rows_per_group**2 + rest**2
+    match relation:
+        case Relation.ADD_REMOVE:
+            return _positive(reach.rows * part.weight, squares * part.weight**2)
+        case Relation.REPLACE_ONE:
+            one_sign = part.lower >= 0 or part.upper <= 0
+            size = plan.program().size
+            entry = reach.rows_per_group * (max(part.upper, 0) - min(part.lower, 0))
+            return _positive(
+                min(2 * reach.rows * part.weight, size * entry),
+                min((2 if one_sign else 4) * squares * part.weight**2, size * entry**2),
+            )
+        case _:
+            raise Unsupported(
+                f"relation must be ADD_REMOVE or REPLACE_ONE for a table, got {relation!r}."
+            )
+
+
+def coarsened(move: Move, *, entries: int) -> tuple[Move, int]:
+    """The move after dividing by a power of two and rounding down, and the exponent of it.
+
+    Proof: an entry that moves by x moves by at most ``x / q + 1`` after the division by q; at most
+        ``entries`` entries move. So ``l1 / q + entries`` and, by Minkowski,
+        ``l2 / q + sqrt(entries)``.
+    """
+    shift = max(0, move.l1.bit_length() - _LARGEST_MOVE.bit_length() + 1)
+    if not shift:
+        return move, 0
+    l1 = (move.l1 >> shift) + 1 + entries
+    l2 = math.isqrt(move.l2_squared) + 1
+    root = (l2 >> shift) + 1 + math.isqrt(entries) + 1
+    return Move(l1=l1, l2_squared=min(root**2, l1**2)), shift
+
+
+def measured(
+    part: Part, sums: Mapping[str, NDArray[Any]], *, prefix: str, shift: int
+) -> NDArray[np.int64]:
+    """The private integers of a part, clamped to what a mechanism takes.
+
+    Clamping each entry cannot make two vectors differ more, so it needs no check of the data.
+    """
+    total: Any = 0
+    for factor, source in part.terms:
+        column = sums[f"{prefix}{source}"]
+        # Python integers where 64 bits might not do; which it is follows from public bounds.
+        small = factor == 1 and column.dtype != object
+        total = total + (column if small else column.astype(object) * factor)
+    whole = np.asarray(total >> shift if shift else total)
+    clamped: NDArray[np.int64] = np.clip(whole, -_LARGEST_VALUE, _LARGEST_VALUE).astype(np.int64)
+    return clamped
+
+
+def _positive(l1: int, l2_squared: int) -> Move:
+    """A value that cannot move at all is treated as one that moves by one."""
+    return Move(l1=max(l1, 1), l2_squared=max(l2_squared, 1))

@@ -1,0 +1,226 @@
+"""Costs are what was asked, intervals cover, forecasts hold: exactly, then by simulation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from discreet.accounting.filters import rho_of
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.data.expression import col
+from discreet.data.plan import Limits
+from discreet.data.schema import category, integer, real
+from discreet.noise.bits import seeded
+from discreet.noise.laplace import DiscreteLaplace
+from discreet.queries import ask, estimate
+from discreet.queries.budget import Budget, budget
+from discreet.queries.design import Setting, design, forecast, join
+from discreet.queries.estimate import half_width
+
+RUNS = 4000  # groups of the same data: as many independent answers in one release
+SCHEMA = {
+    "x": integer(lower=-2, upper=7),
+    "y": real(lower=0, upper=10, grid=2**-20),
+    "g": category(range(RUNS), other=False),
+    "s": category(["f", "m"]),
+}
+SETTING = Setting(schema=SCHEMA, unit="u", limits=Limits(rows_per_unit=2))
+BUDGETS = [
+    Budget(epsilon=1),
+    Budget(rho=Fraction(1, 2)),
+    Budget(epsilon=1, delta=Fraction(1, 10**6)),
+]
+DATA = {
+    "x": np.array([-2, 0, 0, 1, 3, 7, 7, 7, 5, 2] * 6),
+    "y": np.array([0.5, 9.75, 3.125, 4.0, 4.5] * 12),
+}
+
+
+def planned(query, amount):
+    return design([query], setting=SETTING, budget=amount).questions[0]
+
+
+def sums_of(question, column):
+    """What the engine would return if every group held the same rows."""
+    exponent = SCHEMA[column].exponent
+    codes = [int(value / 2.0**exponent) for value in DATA[column]]
+    exact = {"count": len(codes), "units": len(codes), "sum": sum(codes)}
+    exact["squares"] = sum(code * code for code in codes)
+    return {
+        f"{question.prefix}{name}": np.array([value] * RUNS, dtype=object)
+        for name, value in exact.items()
+    }
+
+
+TRUTH = {
+    "count": lambda x: len(x),
+    "units": lambda x: len(x),
+    "sum": np.sum,
+    "mean": np.mean,
+    "variance": np.var,
+}
+
+
+def asked(kind, column):
+    if kind in ("count", "units"):
+        return getattr(ask, kind)(by="g")
+    return {"sum": ask.total, "mean": ask.mean, "variance": ask.variance}[kind](column, by="g")
+
+
+def covered(question, noisy, truth, level=0.9):
+    low, high = map(np.array, estimate.interval(question.scale, noisy, level))
+    assert np.all(low <= high)
+    return int(np.sum((low <= truth) & (truth <= high)))
+
+
+@pytest.mark.parametrize("column", ["x", "y"])
+@pytest.mark.parametrize("amount", BUDGETS, ids=str)
+@pytest.mark.parametrize("kind", TRUTH)
+def test_intervals_cover_at_least_as_often_as_stated(kind, amount, column):
+    question = planned(asked(kind, column), amount)
+    noisy = question.noisy(sums_of(question, column), bits=seeded(11))
+    truth = TRUTH[kind](DATA[column])
+    fewest = stats.binom.ppf(1e-6 / 30, RUNS, 0.9)
+    assert covered(question, noisy, truth) >= fewest
+    # A law that claims half of the noise is found out, so the test can fail.
+    if kind in ("count", "sum") and amount.delta is None and amount.rho is None:
+        wrong = [replace(part, law=DiscreteLaplace(part.law.scale / 2)) for part in noisy]
+        assert covered(question, wrong, truth) < fewest
+
+
+@pytest.mark.parametrize("amount", BUDGETS, ids=str)
+@pytest.mark.parametrize("kind", TRUTH)
+def test_forecasts_hold(kind, amount):
+    question = planned(asked(kind, "x"), amount)
+    truth, rows = TRUTH[kind](DATA["x"]), len(DATA["x"])
+    expected = forecast(question, rows=rows, level=0.9)
+    values = np.array(
+        estimate.value(question.scale, question.noisy(sums_of(question, "x"), bits=seeded(12)))
+    )
+    hit = int(np.sum(np.abs(values - truth) <= expected.width * (1 + 1e-12)))
+    assert hit >= stats.binom.ppf(1e-6 / 15, RUNS, 0.9)
+    assert expected.groups == RUNS
+    assert "90 times of 100" in str(expected)
+
+
+@pytest.mark.parametrize("amount", BUDGETS, ids=str)
+def test_the_width_of_a_count_is_the_smallest_by_its_exact_law(amount):
+    question = planned(ask.count(), amount)
+    law = question.measurements[0].law
+    width = half_width(law, 0.95)
+    inside = [float(law.pmf(np.arange(-w, w + 1)).sum()) for w in (width, width - 1)]
+    assert inside[0] >= 0.95 > inside[1]
+    assert forecast(question).width == width
+    assert forecast(question).std == pytest.approx(law.std)
+
+
+def test_the_deviation_of_a_mean_is_right_to_first_order():
+    question = planned(ask.mean("x", by="g"), Budget(epsilon=40))
+    noisy = question.noisy(sums_of(question, "x"), bits=seeded(13))
+    values, stds = estimate.value(question.scale, noisy), estimate.std(question.scale, noisy)
+    found = np.std(values)
+    # The standard deviation of a sample of normal-like values has relative error 1 / sqrt(2 n).
+    assert np.median(stds) == pytest.approx(found, rel=6 * 1.5 / math.sqrt(2 * RUNS))
+    worst = forecast(question, rows=len(DATA["x"])).std
+    assert worst >= np.median(stds)
+
+
+def test_estimates_without_noise_are_exact():
+    for kind in ("mean", "variance"):
+        question = planned(asked(kind, "y"), Budget(epsilon=1))
+        sums = sums_of(question, "y")
+        quiet = [
+            estimate.Noisy(
+                name=one.part.name,
+                law=one.law,
+                values=tuple(
+                    int(v) >> shift
+                    for v in sum(f * sums[question.prefix + name] for f, name in one.part.terms)
+                ),
+            )
+            for one, shift in zip(question.measurements, question.scale.shifts, strict=True)
+        ]
+        assert estimate.value(question.scale, quiet)[0] == pytest.approx(
+            TRUTH[kind](DATA["y"]), rel=1e-6
+        )
+
+
+def test_costs_are_what_was_asked():
+    queries = [ask.count(by="s"), ask.mean("x", by="s"), ask.variance("y", where=col("x") > 0)]
+    for weights in (None, [1, 2, 5]):
+        pure = design(
+            queries, setting=SETTING, budget=Budget(epsilon=Fraction(1, 3)), weights=weights
+        )
+        assert pure.guarantee.epsilon(0.0) == pytest.approx(1 / 3, rel=1e-12)
+        rho = design(queries, setting=SETTING, budget=Budget(rho=Fraction(1, 8)), weights=weights)
+        assert rho_of(rho.guarantee.event) == Fraction(1, 8)
+        both = design(
+            queries,
+            setting=SETTING,
+            budget=Budget(epsilon=Fraction(1), delta=Fraction(1, 10**6)),
+            weights=weights,
+        )
+        assert 0.999e-6 < both.guarantee.delta(1.0) <= 1e-6
+    shares = [float(q.guarantee.epsilon(0.0)) for q in pure.questions]
+    assert shares == pytest.approx([1 / 24, 2 / 24, 5 / 24])
+
+
+def test_questions_about_the_same_groups_share_a_pass():
+    same = [ask.count(by="s"), ask.total("x", by="s"), ask.mean("y", by="s")]
+    other = [ask.count(by="s", where=col("x") > 0), ask.count(by={"sex": col("s")})]
+    assert len(design(same, setting=SETTING, budget=Budget(epsilon=1)).passes) == 1
+    whole = design([*same, *other], setting=SETTING, budget=Budget(epsilon=1))
+    assert len(whole.passes) == 3
+    twice = join([whole, design(same, setting=SETTING, budget=Budget(rho=1))])
+    assert [q.place for q in twice.questions] == [0, 0, 0, 1, 2, 3, 3, 3]
+
+
+def test_means_of_few_rows_stay_within_the_bounds():
+    question = planned(ask.mean("x", by="g"), Budget(epsilon=Fraction(1, 100)))
+    noisy = question.noisy(sums_of(question, "x"), bits=seeded(14))
+    low, high = estimate.interval(question.scale, noisy, 0.95)
+    values = estimate.value(question.scale, noisy)
+    assert min(low) >= -2
+    assert max(high) <= 7
+    assert all(a <= v <= b for a, v, b in zip(low, values, high, strict=True))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: budget(),
+        lambda: budget(epsilon=1, rho=1),
+        lambda: budget(rho=1, delta=1e-6),
+        lambda: budget(epsilon=0),
+        lambda: budget(epsilon=1, delta=0),
+        lambda: budget(epsilon=math.nan),
+        lambda: ask.total(3),
+        lambda: ask.count(by=["s", "s"]),
+        lambda: ask.count(keys=["f"]),
+        lambda: ask.count(where="x > 0"),
+        lambda: ask.count(by="s", keys="f"),
+        lambda: ask.count(name="a\nb"),
+        lambda: planned(ask.mean("s"), Budget(epsilon=1)),
+        lambda: planned(ask.mean("nobody"), Budget(epsilon=1)),
+        lambda: planned(ask.count(by="s", keys=["x"]), Budget(epsilon=1)),
+        lambda: design([], setting=SETTING, budget=Budget(epsilon=1)),
+        lambda: design(["count"], setting=SETTING, budget=Budget(epsilon=1)),
+        lambda: design([ask.count()], setting=SETTING, budget=Budget(epsilon=1), weights=[1, 1]),
+        lambda: join([]),
+        lambda: Budget(epsilon=1).mechanisms([], shares=[], relation=SETTING.relation),
+    ],
+)
+def test_what_makes_no_sense_is_refused(wrong):
+    with pytest.raises((InvalidArgument, Unsupported)):
+        wrong()
+
+
+def test_a_question_says_itself_in_words():
+    query = ask.mean("x", where=(col("x") > 0) & (col("s") == "f"), by=["s", col("x").cut([3])])
+    assert query.text == "mean of x where (0 < x) & (s = f) by s, x.cut(['3'])"
+    assert ask.count(name="People").title == "People"

@@ -1,0 +1,179 @@
+"""Every part of every question, under both relations, by brute force over all neighbours."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from itertools import combinations_with_replacement
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.core.errors import Unsupported
+from discreet.core.relation import Relation
+from discreet.data.collect import collect
+from discreet.data.plan import Limits
+from discreet.data.schema import category, integer
+from discreet.data.source import open_source
+from discreet.leakage.sensitivity import WrongSensitivity, check_sensitivity
+from discreet.queries import ask, parts
+from discreet.queries.budget import Budget, Move
+from discreet.queries.design import Setting, design
+from discreet.queries.parts import coarsened, measured
+
+SCHEMA = {"x": integer(lower=-1, upper=3), "g": category(["a", "b"], other=False)}
+LIMITS = {
+    "rows": Limits(rows_per_unit=2),
+    "rows and groups": Limits(rows_per_unit=3, groups_per_unit=1),
+    "rows in a group": Limits(rows_per_unit_and_group=1),
+}
+QUESTIONS = {
+    "count": ask.count,
+    "units": ask.units,
+    "sum": lambda **k: ask.total("x", **k),
+    "mean": lambda **k: ask.mean("x", **k),
+    "variance": lambda **k: ask.variance("x", **k),
+}
+ROWS = [(x, g) for x in (-1, 1, 3) for g in "ab"]
+# What one unit can have: up to two rows of any kind, and more rows than any limit allows.
+UNITS = [
+    *(unit for size in range(3) for unit in combinations_with_replacement(ROWS, size)),
+    *combinations_with_replacement([(-1, "a"), (3, "a"), (3, "b")], 4),
+    ((1, "a"),) * 4,
+]
+RELATIONS = [Relation.ADD_REMOVE, Relation.REPLACE_ONE]
+
+
+def frame(data):
+    """Units keep their name whoever else is there: removing one renames nobody."""
+    seen = {}
+    rows = []
+    for unit in data:
+        seen[unit] = seen.get(unit, 0) + 1
+        name = UNITS.index(unit) * 10 + seen[unit]
+        rows += [(name, x, g) for x, g in unit]
+    return pl.DataFrame(rows, schema={"u": pl.Int64, "x": pl.Int64, "g": pl.String}, orient="row")
+
+
+def asked(kind, grouped, relation, limits):
+    query = QUESTIONS[kind](by="g" if grouped else None)
+    setting = Setting(schema=SCHEMA, unit="u", limits=LIMITS[limits], relation=relation)
+    return design([query], setting=setting, budget=Budget(rho=1))
+
+
+@cache
+def exact(kind, grouped, limits, data):
+    """What is measured on a data set, before noise."""
+    planned = asked(kind, grouped, Relation.ADD_REMOVE, limits)
+    question = planned.questions[0]
+    sums = collect(planned.passes[0], source=open_source(frame(data)), key=7).columns
+    return tuple(
+        tuple(measured(one.part, sums, prefix=question.prefix, shift=shift).tolist())
+        for one, shift in zip(question.measurements, question.scale.shifts, strict=True)
+    )
+
+
+def slack(kind, grouped, relation, limits, part, norm):
+    """Where the claim is not attained, and why."""
+    if relation is Relation.REPLACE_ONE and part == "sum" and grouped and norm == "l2":
+        return "bounds of both signs: the two extremes do not meet in one group"
+    return None
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+@pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
+@pytest.mark.parametrize("grouped", [False, True], ids=["whole", "grouped"])
+@pytest.mark.parametrize("kind", QUESTIONS)
+def test_sensitivities_hold_and_are_attained(kind, grouped, relation, limits):
+    question = asked(kind, grouped, relation, limits).questions[0]
+    for i, one in enumerate(question.measurements):
+        for norm, claim in (("l1", one.move.l1), ("l2", math.sqrt(one.move.l2_squared))):
+            check_sensitivity(
+                lambda data, i=i: exact(kind, grouped, limits, data)[i],
+                claim,
+                values=UNITS,
+                size=1,
+                relation=relation,
+                norm=norm,
+                slack=slack(kind, grouped, relation, limits, one.part.name, norm),
+            )
+
+
+@pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
+def test_other_units_do_not_matter(relation):
+    question = asked("variance", True, relation, "rows").questions[0]
+    for i, one in enumerate(question.measurements):
+        check_sensitivity(
+            lambda data, i=i: exact("variance", True, "rows", data)[i],
+            one.move.l1,
+            values=[UNITS[0], UNITS[1], UNITS[6], UNITS[20], *UNITS[-4:]],
+            size=3,
+            relation=relation,
+            slack="few values are tried",
+        )
+
+
+def test_a_claim_that_is_too_small_is_found():
+    question = asked("sum", False, Relation.REPLACE_ONE, "rows").questions[0]
+    with pytest.raises(WrongSensitivity, match="too small"):
+        check_sensitivity(
+            lambda data: exact("sum", False, "rows", data)[0],
+            question.measurements[0].move.l1 - 1,
+            values=UNITS,
+            size=1,
+            relation=Relation.REPLACE_ONE,
+        )
+
+
+def test_rows_that_are_units_of_their_own():
+    setting = Setting(schema=SCHEMA)
+    for query, moves in (
+        (ask.count(by="g"), [(1, 1)]),
+        (ask.units(), [(1, 1)]),
+        (ask.total("x"), [(3, 9)]),
+        (ask.mean("x"), [(1, 1), (4, 16)]),
+        (ask.variance("x"), [(1, 1), (4, 16), (16, 256)]),
+    ):
+        (question,) = design([query], setting=setting, budget=Budget(epsilon=1)).questions
+        assert [(m.move.l1, m.move.l2_squared) for m in question.measurements] == moves
+
+
+def test_the_local_relation_has_no_table():
+    setting = Setting(schema=SCHEMA, relation=Relation.LOCAL)
+    with pytest.raises(Unsupported, match="ADD_REMOVE"):
+        design([ask.count()], setting=setting, budget=Budget(epsilon=1))
+
+
+@given(
+    st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=6),
+    st.lists(st.integers(-300, 300), min_size=1, max_size=6),
+    st.integers(1, 6),
+)
+def test_rounding_down_moves_no_further_than_claimed(values, changes, largest):
+    patch = pytest.MonkeyPatch()
+    patch.setattr(parts, "_LARGEST_MOVE", 1 << largest)
+    many = min(len(values), len(changes))
+    left = np.array(values[:many])
+    change = np.array(changes[:many])
+    l1, l2 = int(np.abs(change).sum()), int(np.square(change).sum())
+    move, shift = coarsened(
+        Move(l1=max(l1, 1), l2_squared=max(l2, 1)), entries=int(np.count_nonzero(change)) or 1
+    )
+    patch.undo()
+    moved = ((left + change) >> shift) - (left >> shift)
+    assert np.abs(moved).sum() <= move.l1
+    assert np.square(moved).sum() <= move.l2_squared
+    assert shift == 0 or l1 > 1 << largest >> 1
+
+
+def test_fine_grids_are_made_coarser():
+    fine = {"x": integer(lower=0, upper=2**40)}
+    (question,) = design(
+        [ask.variance("x")], setting=Setting(schema=fine), budget=Budget(epsilon=1)
+    ).questions
+    assert question.scale.shifts[0] == 0
+    assert question.scale.shifts[2] > question.scale.shifts[1] > 0
+    assert all(m.move.l1 <= 2**31 for m in question.measurements)
