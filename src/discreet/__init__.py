@@ -11,6 +11,8 @@ from discreet.core.errors import (
     Unsupported,
 )
 from discreet.core.relation import PrivacyUnit, Relation
+from discreet.data.expression import col
+from discreet.data.schema import boolean, category, date, integer, real
 from discreet.ledger.ledger import Ledger
 from discreet.mechanisms.gaussian import gaussian
 from discreet.mechanisms.laplace import laplace
@@ -19,6 +21,10 @@ from discreet.mechanisms.selection import exponential, noisy_max, permute_and_fl
 from discreet.mechanisms.threshold import above_threshold
 from discreet.mechanisms.truncated import truncated_laplace
 from discreet.noise.bits import seeded, system
+from discreet.queries import ask
+from discreet.report.plot import plot
+from discreet.table.release import Release
+from discreet.table.table import table
 
 __version__ = "0.1.0"
 __all__ = [
@@ -32,19 +38,29 @@ __all__ = [
     "PrivacyUnit",
     "Relation",
     "RelationMismatch",
+    "Release",
     "Unsupported",
     "above_threshold",
     "approx",
+    "ask",
+    "boolean",
+    "category",
+    "col",
+    "date",
     "exponential",
     "gaussian",
     "gdp",
+    "integer",
     "laplace",
     "noisy_max",
     "permute_and_flip",
+    "plot",
     "pure",
     "randomised_response",
+    "real",
     "seeded",
     "system",
+    "table",
     "truncated_laplace",
     "zcdp",
 ]

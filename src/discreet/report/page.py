@@ -1,0 +1,153 @@
+"""Releases as one self-contained HTML page, as CSV and as JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from string import Template
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.report.plot import picture
+from discreet.report.words import plainly
+from discreet.table.release import DELTA, Release, worth
+
+_MOST_ROWS = 1000
+_PAGE = Template("""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>$title</title>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<style>
+body{font:15px/1.5 sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem;color:#111}
+table{border-collapse:collapse;margin:.6rem 0}
+td,th{border-bottom:1px solid #ccc;padding:.2rem .7rem;text-align:right}
+td.k,th.k{text-align:left} svg{max-width:100%;height:auto}
+code{font-size:.85em;word-break:break-all}
+section{margin:2.2rem 0} .box{border:1px solid #999;padding:.6rem 1rem}
+</style></head><body>
+<h1>$title</h1>
+<div class="box"><p><strong>What is promised.</strong> $promise</p>
+<p><strong>Who is protected.</strong> $protects.</p>
+<p><strong>The account.</strong> $account</p></div>
+$sections
+<section><h2>What is protected, and what is not</h2><ul>
+<li>Protected: the part of any one unit in these numbers, whoever looks at them and whatever they
+know from elsewhere.</li>
+<li>Not protected: what is true of a whole group. If a study shows that a habit harms, that is
+known of every person with the habit, whether they are in the data or not.</li>
+<li>Not protected: anything else that was published from the same data and not charged to this
+account.</li>
+<li>Rows of a unit beyond the limits are not used, and values beyond the declared bounds are
+clipped. Both change the numbers, not the promise.</li>
+<li>The intervals speak of the noise that was added, each by itself. They do not say how the data
+were sampled or collected.</li>
+</ul></section>
+<section><h2>Provenance</h2>$provenance</section>
+</body></html>
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Releases that were made together, and what the account says afterwards."""
+
+    title: str
+    releases: tuple[Release, ...]
+    guarantee: Guarantee
+    account: str
+    """A sentence about the budget."""
+    delta: float = DELTA
+
+
+def as_html(report: Report) -> str:
+    """One page without a single outside address; everything is escaped."""
+    first = report.releases[0]
+    return _PAGE.substitute(
+        title=escape(report.title),
+        promise=escape(plainly(report.guarantee, delta=report.delta)),
+        protects=escape(first.protects[:1].upper() + first.protects[1:]),
+        account=escape(report.account),
+        sections="\n".join(map(_section, report.releases)),
+        provenance=_provenance(first),
+    )
+
+
+def as_csv(releases: Sequence[Release]) -> str:
+    """One line for each number: statistic, group, value, std, low, high (95%)."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(("statistic", "group", "value", "std", "low", "high"))
+    for release in releases:
+        for key, row in zip(release.keys, release.rows(), strict=True):
+            group = ", ".join(map(str, key))
+            numbers = (row[name] for name in ("value", "std", "low", "high"))
+            writer.writerow((_cell(release.title), _cell(group), *numbers))
+    return out.getvalue()
+
+
+def as_json(report: Report) -> str:
+    """Everything, complete enough to be read back by `Release.from_json`, one by one."""
+    return json.dumps(
+        {
+            "title": report.title,
+            "guarantee": json.loads(report.guarantee.to_json()),
+            "releases": [
+                {**json.loads(release.to_json()), "rows": _rows(release)}
+                for release in report.releases
+            ],
+        },
+        indent=1,
+    )
+
+
+def _rows(release: Release) -> list[dict[str, object]]:
+    return [
+        {
+            name: value if isinstance(value, int | float) else str(value)
+            for name, value in row.items()
+        }
+        for row in release.rows()
+    ]
+
+
+def _section(release: Release) -> str:
+    rows = release.rows()
+    heads = "".join(f'<th class="k">{escape(name)}</th>' for name in release.names)
+    lines = [
+        "<tr>"
+        + "".join(f'<td class="k">{escape(str(row[name]))}</td>' for name in release.names)
+        + "".join(f"<td>{_number(row[name])}</td>" for name in ("value", "low", "high", "std"))
+        + "</tr>"
+        for row in rows[:_MOST_ROWS]
+    ]
+    more = (
+        "" if len(rows) <= _MOST_ROWS else f"<p>{len(rows) - _MOST_ROWS} more are in the CSV.</p>"
+    )
+    return (
+        f"<section><h2>{escape(release.title)}</h2>\n{picture(release)}\n"
+        f"<table><tr>{heads}<th>value</th><th>low</th><th>high</th><th>std</th></tr>\n"
+        + "\n".join(lines)
+        + f"</table>{more}<p>Asked: {escape(release.question)}. Cost: "
+        f"{escape(worth(release.guarantee))}. Low and high hold the value without noise with "
+        f"probability at least 95%.</p><p><code>{escape(release.mechanism)}</code></p></section>"
+    )
+
+
+def _provenance(release: Release) -> str:
+    receipt = release.receipt
+    return (
+        f"<p>Charged to account {escape(receipt.account)}, entry {receipt.sequence}, "
+        f"{escape(receipt.time.isoformat(timespec='seconds'))}, before the data were read. "
+        f"Hash of the entry: <code>{escape(receipt.hash)}</code>.</p>"
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+
+
+def _cell(text: str) -> str:
+    """Words that a spreadsheet would take for a formula get an apostrophe."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

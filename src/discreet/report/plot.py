@@ -1,0 +1,57 @@
+"""A release as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from discreet.report import svg
+from discreet.report.figures import save_bars
+from discreet.table.release import Release, worth
+
+
+def plot(release: Release, path: str | Path, *, level: float = 0.95) -> Path:
+    """Draw a release as bars with error bars into a file; the format follows the suffix.
+
+    SVG needs nothing; other formats need matplotlib (``pip install 'discreet[plot]'``).
+    """
+    target = Path(path)
+    if target.suffix.lower() == ".svg":
+        target.write_text(picture(release, level=level), encoding="utf-8")
+        return target
+    rows = release.rows(level)
+    return save_bars(
+        target,
+        labels=labels(release),
+        values=[row["value"] for row in rows],
+        low=[row["low"] for row in rows],
+        high=[row["high"] for row in rows],
+        title=f"{heading(release)}, error bars {_often(level)}",
+        unit=release.question,
+    )
+
+
+def picture(release: Release, *, level: float = 0.95) -> str:
+    """The release as SVG text."""
+    rows = release.rows(level)
+    return svg.bars(
+        labels=labels(release),
+        values=[row["value"] for row in rows],
+        low=[row["low"] for row in rows],
+        high=[row["high"] for row in rows],
+        title=heading(release),
+        note=f"{release.question}; whiskers hold the value without noise {_often(level)}",
+    )
+
+
+def heading(release: Release) -> str:
+    """What is shown and what it cost."""
+    return f"{release.title} ({worth(release.guarantee)})"
+
+
+def labels(release: Release) -> list[str]:
+    """A short label for each group."""
+    return [", ".join(map(str, key)) or "all" for key in release.keys]
+
+
+def _often(level: float) -> str:
+    return f"{100 * level:g} times of 100"

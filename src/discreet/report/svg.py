@@ -1,0 +1,104 @@
+"""Bars with error bars as SVG text: no library, readable in black and white, safe to embed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from html import escape
+
+_MOST = 40
+_ROW = 24
+_LEFT, _PLOT, _RIGHT = 190, 430, 140
+_TOP, _BOTTOM = 34, 40
+
+
+def bars(
+    *,
+    labels: Sequence[str],
+    values: Sequence[float],
+    low: Sequence[float],
+    high: Sequence[float],
+    title: str,
+    note: str,
+) -> str:
+    """Horizontal bars whose whiskers reach from ``low`` to ``high``; the first 40 of them."""
+    many = min(len(labels), _MOST)
+    start = min(0.0, *low[:many], *values[:many])
+    end = max(0.0, *high[:many], *values[:many])
+    span = end - start or 1.0
+
+    def x(value: float) -> float:
+        return _LEFT + _PLOT * (value - start) / span
+
+    width, height = _LEFT + _PLOT + _RIGHT, _TOP + _ROW * many + _BOTTOM
+    lines = [
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+            f'width="{width}" height="{height}" role="img" font-family="sans-serif" font-size="12">'
+        ),
+        f"<title>{escape(title)}</title>",
+        f'<text x="4" y="18" font-size="13" font-weight="bold">{escape(_cut(title, 100))}</text>',
+    ]
+    for i in range(many):
+        y = _TOP + _ROW * i
+        lines += _bar(x, y, _cut(labels[i], 28), values[i], (low[i], high[i]))
+    base = _TOP + _ROW * many
+    lines.append(_line(x(0), _TOP, x(0), base))
+    for tick in _ticks(start, end):
+        lines.append(_line(x(tick), base, x(tick), base + 4))
+        lines.append(
+            f'<text x="{x(tick):.1f}" y="{base + 17}" text-anchor="middle">{_number(tick)}</text>'
+        )
+    more = f"; {len(labels) - many} more are in the table" if len(labels) > many else ""
+    lines.append(f'<text x="{_LEFT}" y="{base + 34}" fill="#555">{escape(note + more)}</text>')
+    return "\n".join([*lines, "</svg>"])
+
+
+def _bar(
+    x: Callable[[float], float], y: float, label: str, value: float, ends: tuple[float, float]
+) -> list[str]:
+    left, right = sorted((x(0.0), x(value)))
+    middle = y + _ROW / 2
+    low, high = x(ends[0]), x(ends[1])
+    text = f"{_number(value)}  [{_number(ends[0])}, {_number(ends[1])}]"
+    return [
+        f'<text x="{_LEFT - 8}" y="{middle + 4}" text-anchor="end">{escape(label)}</text>',
+        (
+            f'<rect x="{left:.1f}" y="{y + 4}" width="{right - left:.1f}" height="{_ROW - 8}" '
+            'fill="#bbb" stroke="#333" stroke-width="0.8"/>'
+        ),
+        _line(low, middle, high, middle),
+        _line(low, middle - 4, low, middle + 4),
+        _line(high, middle - 4, high, middle + 4),
+        f'<text x="{_LEFT + _PLOT + 6}" y="{middle + 4}" font-size="10">{escape(text)}</text>',
+    ]
+
+
+def _line(x1: float, y1: float, x2: float, y2: float) -> str:
+    return (
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
+        'stroke="#000" stroke-width="1.2"/>'
+    )
+
+
+def _ticks(start: float, end: float) -> list[float]:
+    """Four to ten round numbers."""
+    step = 10.0 ** math.floor(math.log10((end - start) or 1.0))
+    while (end - start) / step < 4:
+        step /= 2
+    first, last = math.ceil(start / step), math.floor(end / step)
+    return [step * k for k in range(first, last + 1)]
+
+
+def _number(value: float) -> str:
+    return (
+        f"{value:,.4g}"
+        if abs(value) < 1e4
+        else f"{value:,.0f}"
+        if abs(value) < 1e9
+        else f"{value:.4g}"
+    )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,1 @@
+"""The one door: question + noise + ledger + data → a release."""

@@ -1,0 +1,190 @@
+"""What leaves the house: a value with its error, its guarantee and its receipt."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import check
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.data.plan import Key
+from discreet.ledger.account import Receipt
+from discreet.queries.answer import Answer
+
+VERSION = 1
+DELTA = 1e-6
+"""Where epsilon is told of guarantees that have no pure one."""
+_SHOWN = 20
+_LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A published answer with its error, its guarantee and the receipt of the ledger.
+
+    ``value`` is one number without groups, else a tuple of numbers in the order of ``keys``.
+    """
+
+    title: str
+    question: str
+    value: Any
+    guarantee: Guarantee
+    receipt: Receipt
+    mechanism: str
+    protects: str
+    answer: Answer | None = None
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The public keys of the groups."""
+        return self._answer.keys
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the keys are values of."""
+        return self._answer.names
+
+    @property
+    def std(self) -> Any:
+        """Standard deviation of the noise, in the shape of the value."""
+        return self._shaped(self._answer.std)
+
+    def interval(self, level: float = _LEVEL) -> tuple[Any, Any]:
+        """Bounds that hold the answer without noise, each with probability at least ``level``."""
+        low, high = self._answer.interval(level)
+        return self._shaped(low), self._shaped(high)
+
+    def rows(self, level: float = _LEVEL) -> list[dict[str, Any]]:
+        """One record for each group: keys, value, std, low, high."""
+        answer = self._answer
+        low, high = answer.interval(level)
+        columns = zip(answer.keys, answer.values, answer.std, low, high, strict=True)
+        return [
+            {**dict(zip(answer.names, key, strict=True)), "value": v, "std": s, "low": a, "high": b}
+            for key, v, s, a, b in columns
+        ]
+
+    def map(self, function: Callable[[Any], Any]) -> Release:
+        """Post-processing: any function of the value, at no cost. The error bars are lost."""
+        return replace(self, value=function(self.value), answer=None)
+
+    def to_json(self) -> str:
+        """The whole release as text; ``from_json`` reads it back."""
+        content = {
+            "discreet_release": VERSION,
+            "title": self.title,
+            "question": self.question,
+            "value": self.value,
+            "guarantee": json.loads(self.guarantee.to_json()),
+            "receipt": _receipt(self.receipt),
+            "mechanism": self.mechanism,
+            "protects": self.protects,
+            "answer": None if self.answer is None else self.answer.content(),
+        }
+        try:
+            return json.dumps(content, indent=1)
+        except TypeError:
+            raise Unsupported("A mapped value must be made of what JSON knows.") from None
+
+    @classmethod
+    def from_json(cls, text: str) -> Release:
+        """The release of a text; numbers that do not follow from its noisy sums are refused."""
+        try:
+            content = json.loads(text)
+            if content["discreet_release"] != VERSION:
+                raise InvalidArgument("text is a release of another version.")
+            held = content["answer"]
+            answer = None if held is None else Answer.read(held)
+            made = cls(
+                title=content["title"],
+                question=content["question"],
+                value=content["value"] if answer is None else value_of(answer),
+                guarantee=Guarantee.from_json(json.dumps(content["guarantee"])),
+                receipt=_read_receipt(content["receipt"]),
+                mechanism=content["mechanism"],
+                protects=content["protects"],
+                answer=answer,
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, InvalidArgument):
+                raise
+            raise InvalidArgument("text must be the JSON of a release.") from None
+        stated = content["value"]
+        if answer is not None and made.value != (tuple(stated) if answer.names else stated):
+            raise InvalidArgument("text states a value that its noisy sums do not give.")
+        return made
+
+    def __str__(self) -> str:
+        lines = [f"{self.title} ({worth(self.guarantee)}, {self.guarantee.relation.value})"]
+        if self.answer is None:
+            return "\n".join([*lines, f"  {self.value}  (mapped: no error bars)"])
+        rows = self.rows()
+        for row in rows[:_SHOWN]:
+            key = ", ".join(str(row[name]) for name in self.names)
+            lines.append(
+                f"  {key + ': ' if key else ''}{_short(row['value'])}"
+                f"  (95% between {_short(row['low'])} and {_short(row['high'])})"
+            )
+        if len(rows) > _SHOWN:
+            lines.append(f"  ... and {len(rows) - _SHOWN} more")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    @property
+    def _answer(self) -> Answer:
+        if self.answer is None:
+            raise Unsupported("A mapped release has no error bars: ask the one it came from.")
+        return self.answer
+
+    def _shaped(self, numbers: Sequence[float]) -> Any:
+        return tuple(numbers) if self._answer.names else numbers[0]
+
+
+def worth(guarantee: Guarantee, *, delta: float = DELTA) -> str:
+    """Epsilon in words, with a delta where there must be one."""
+    pure = guarantee.epsilon(0.0)
+    if math.isfinite(pure):
+        return f"epsilon {pure:.4g}"
+    return f"epsilon {guarantee.epsilon(delta):.4g} at delta {delta:g}"
+
+
+def value_of(answer: Answer) -> Any:
+    """A number without groups, a tuple with."""
+    return tuple(answer.values) if answer.names else answer.values[0]
+
+
+def _short(number: float) -> str:
+    return f"{number:,}" if isinstance(number, int) else f"{number:,.6g}"
+
+
+def _receipt(receipt: Receipt) -> dict[str, Any]:
+    return {
+        "account": receipt.account,
+        "sequence": receipt.sequence,
+        "hash": receipt.hash,
+        "guarantee": json.loads(receipt.guarantee.to_json()),
+        "label": receipt.label,
+        "time": receipt.time.isoformat(),
+        "request_id": receipt.request_id,
+        "replayed": receipt.replayed,
+    }
+
+
+def _read_receipt(content: Mapping[str, Any]) -> Receipt:
+    return Receipt(
+        account=content["account"],
+        sequence=check.count("sequence", content["sequence"]),
+        hash=content["hash"],
+        guarantee=Guarantee.from_json(json.dumps(content["guarantee"])),
+        label=content["label"],
+        time=dt.datetime.fromisoformat(content["time"]),
+        request_id=content["request_id"],
+        replayed=content["replayed"],
+    )

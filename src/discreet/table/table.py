@@ -1,0 +1,321 @@
+"""The one door: question + noise + ledger + data → a release.
+
+The order is fixed. Everything public is planned and priced, the budget is reserved durably, then
+the rows are read, noise is added, and the answer leaves. What fails after the reservation stays
+spent.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.data.expression import Expression
+from discreet.data.plan import Limits
+from discreet.data.schema import Column
+from discreet.ledger.account import Account
+from discreet.noise.bits import Bits, system
+from discreet.queries import ask
+from discreet.queries.answer import Answer
+from discreet.queries.ask import By, Keys, Query, Value
+from discreet.queries.budget import budget
+from discreet.queries.design import Design, Forecast, Setting, design, forecast
+from discreet.table.release import Release, value_of
+
+_LEVEL = 0.95
+Edges: TypeAlias = Iterable[Number | dt.date] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Table:
+    """A private table with declared columns: ask it, and every answer is charged. See `table`."""
+
+    source: Any = field(repr=False)
+    setting: Setting = field(repr=False)
+    account: Account | None = field(repr=False)
+
+    def count(
+        self,
+        *,
+        where: Expression | None = None,
+        by: By = None,
+        keys: Keys = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+    ) -> Release:
+        """How many rows there are."""
+        return self._one(ask.count(where=where, by=by, keys=keys), epsilon, delta, rho)
+
+    def units(
+        self,
+        *,
+        where: Expression | None = None,
+        by: By = None,
+        keys: Keys = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+    ) -> Release:
+        """How many different units there are."""
+        return self._one(ask.units(where=where, by=by, keys=keys), epsilon, delta, rho)
+
+    def sum(
+        self,
+        value: Value,
+        *,
+        where: Expression | None = None,
+        by: By = None,
+        keys: Keys = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+    ) -> Release:
+        """The sum of a column or an expression."""
+        return self._one(ask.total(value, where=where, by=by, keys=keys), epsilon, delta, rho)
+
+    def mean(
+        self,
+        value: Value,
+        *,
+        where: Expression | None = None,
+        by: By = None,
+        keys: Keys = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+    ) -> Release:
+        """The mean over rows; half of the budget goes to their number, half to the sum."""
+        return self._one(ask.mean(value, where=where, by=by, keys=keys), epsilon, delta, rho)
+
+    def variance(
+        self,
+        value: Value,
+        *,
+        where: Expression | None = None,
+        by: By = None,
+        keys: Keys = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+    ) -> Release:
+        """The variance over rows; a third of the budget for each of number, sum and squares."""
+        return self._one(ask.variance(value, where=where, by=by, keys=keys), epsilon, delta, rho)
+
+    def histogram(
+        self,
+        value: Value,
+        *,
+        edges: Edges = None,
+        where: Expression | None = None,
+        keys: Keys = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+    ) -> Release:
+        """The number of rows in each category, or between each two ``edges``."""
+        query = ask.histogram(value, edges=edges, where=where, keys=keys)
+        return self._one(query, epsilon, delta, rho)
+
+    def forecast(
+        self,
+        query: Query,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        rows: int | None = None,
+        level: float = _LEVEL,
+    ) -> Forecast:
+        """The error of an answer from public numbers alone; nothing is read or spent.
+
+        Means and variances need ``rows``, a stated or guessed number of rows in a group.
+        """
+        planned = self._design([query], None, epsilon=epsilon, delta=delta, rho=rho)
+        return forecast(planned.questions[0], rows=rows, level=level)
+
+    def release(
+        self,
+        queries: Sequence[Query],
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        weights: Sequence[Number] | None = None,
+        label: str | None = None,
+    ) -> tuple[Release, ...]:
+        """Answer several questions with one budget, split by ``weights``, in few passes.
+
+        Theorem: all answers together are within the budget under the table's relation, and the
+            account is charged for them before a row is read.
+        Proof: `Budget.mechanisms` for the noise, `move_of` for the sensitivities; answers are
+            post-processing of the noisy integers.
+        Source: docs/theory/queries.md.
+        Needs: an account; columns of the source as declared.
+        """
+        planned = self._design(queries, weights, epsilon=epsilon, delta=delta, rho=rho)
+        return self.run(planned, label=label)
+
+    def run(
+        self,
+        planned: Design,
+        *,
+        label: str | None = None,
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> tuple[Release, ...]:
+        """Carry out a design: reserve the cost of all of it, then read, add noise and answer."""
+        return self._run(planned, label=label, bits=system(), progress=progress)
+
+    def __repr__(self) -> str:
+        unit = "each row" if self.setting.unit is None else repr(self.setting.unit)
+        return (
+            f"Table(columns={sorted(self.setting.schema)}, unit={unit}, "
+            f"relation={self.setting.relation!r}, account={self.account!r})"
+        )
+
+    def _one(
+        self, query: Query, epsilon: Number | None, delta: Number | None, rho: Number | None
+    ) -> Release:
+        return self.release([query], epsilon=epsilon, delta=delta, rho=rho)[0]
+
+    def _design(
+        self,
+        queries: Sequence[Query],
+        weights: Sequence[Number] | None,
+        **amount: Number | None,
+    ) -> Design:
+        return design(queries, setting=self.setting, budget=budget(**amount), weights=weights)
+
+    def _run(
+        self,
+        planned: Design,
+        *,
+        label: str | None,
+        bits: Bits,
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> tuple[Release, ...]:
+        """Reserve, read, add noise. Bits that are not private are refused by the account."""
+        from discreet.data.collect import collect  # noqa: PLC0415 - engines are slow to import
+        from discreet.data.source import check_source  # noqa: PLC0415
+
+        if self.account is None:
+            raise InvalidArgument("account must be given to release: discreet.table(account=...).")
+        declared = self.setting
+        for plan in planned.passes:
+            if (plan.unit, plan.limits, plan.schema) != (
+                declared.unit,
+                declared.limits,
+                declared.schema,
+            ):
+                raise InvalidArgument("planned must be designed for this table's own setting.")
+            check_source(plan.program(), self.source)  # names and types: no row is read
+        words = label or "; ".join(question.query.title for question in planned.questions)
+        short = words if len(words) <= 200 else words[:197] + "..."
+        progress("reserving the budget")
+        held = self.account.reserve(planned.guarantee, label=short, private=bits.private)
+        with held:
+            tables = []
+            for number, plan in enumerate(planned.passes, start=1):
+                progress(f"reading the data, pass {number} of {len(planned.passes)}")
+                # A fresh key each time: which rows are kept must not be known or repeated.
+                tables.append(collect(plan, source=self.source, key=_fresh_key(bits)))
+            progress("adding noise")
+            noisy = [
+                question.noisy(tables[question.place].columns, bits=bits)
+                for question in planned.questions
+            ]
+            del tables
+        answers = [
+            Answer(
+                title=question.query.title,
+                names=question.names,
+                keys=question.keys,
+                scale=question.scale,
+                parts=parts,
+            )
+            for question, parts in zip(planned.questions, noisy, strict=True)
+        ]
+        return tuple(
+            Release(
+                title=question.query.title,
+                question=question.query.text,
+                value=value_of(answer),
+                guarantee=question.guarantee,
+                receipt=held.receipt,
+                mechanism="; ".join(
+                    f"{one.part.name}: {one.mechanism!r}" for one in question.measurements
+                ),
+                protects=protection(self.setting),
+                answer=answer,
+            )
+            for question, answer in zip(planned.questions, answers, strict=True)
+        )
+
+
+def table(  # noqa: PLR0913 - each has a name, most a default
+    source: object,
+    *,
+    columns: Mapping[str, Column],
+    unit: str | None = None,
+    rows_per_unit: int | None = None,
+    groups_per_unit: int | None = None,
+    rows_per_unit_and_group: int | None = None,
+    account: Account | None = None,
+    relation: Relation = Relation.ADD_REMOVE,
+    delimiter: str = ",",
+) -> Table:
+    """Open a private table: a CSV, Parquet or Arrow file or folder, a DuckDB relation, or a frame.
+
+    ``columns`` declares what may be asked about (`integer`, `real`, `category`, `date`,
+    `boolean`); nothing is inferred from the rows. ``unit`` names the column that says whose a row
+    is, and the limits say how much of one unit is used; without it each row is another unit.
+    """
+    from discreet.data.source import open_source  # noqa: PLC0415 - engines are slow to import
+
+    limits = Limits(
+        rows_per_unit=rows_per_unit,
+        groups_per_unit=groups_per_unit,
+        rows_per_unit_and_group=rows_per_unit_and_group,
+    )
+    if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
+        raise Unsupported(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
+    if account is not None and account.relation is not relation:
+        raise RelationMismatch(
+            f"The table is under {relation!r}, its account under {account.relation!r}."
+        )
+    for name, column in columns.items():
+        if not isinstance(column, Column):
+            raise InvalidArgument(
+                f"columns[{name!r}] must be declared by integer, real, category, date or boolean, "
+                f"got {type(column).__name__}."
+            )
+    setting = Setting(schema=dict(columns), unit=unit, limits=limits, relation=relation)
+    return Table(source=open_source(source, delimiter=delimiter), setting=setting, account=account)
+
+
+def protection(setting: Setting) -> str:
+    """Who is protected, and how much of each is used, in one sentence."""
+    who = "any one row" if setting.unit is None else f"any one {setting.unit}, with all its rows,"
+    act = {
+        Relation.ADD_REMOVE: f"whether {who} is in the data at all",
+        Relation.REPLACE_ONE: f"what the data say about {who} while their number is public",
+    }[setting.relation]
+    limits = [
+        f"at most {value} {words}"
+        for value, words in (
+            (setting.limits.rows_per_unit, "rows of each are used"),
+            (setting.limits.groups_per_unit, "groups of each are used"),
+            (setting.limits.rows_per_unit_and_group, "rows of each in a group are used"),
+        )
+        if value is not None
+    ]
+    return "; ".join([f"protects {act}", *limits])
+
+
+def _fresh_key(bits: Bits) -> int:
+    return int.from_bytes(bits.words(2).tobytes(), "big")
