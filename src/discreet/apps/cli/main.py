@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Literal
 
 import click
 
 from discreet.core.errors import PrivacyError
 
 EXIT_REFUSED = 2
-"""Bad input or a refusal, with a message; nothing was spent."""
+"""Bad input or a refusal, with a message."""
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 class _Refusing(click.Group):
@@ -58,3 +60,87 @@ def audit(names: tuple[str, ...], *, as_json: bool, only_list: bool) -> None:
     from discreet.apps.cli.audit import run
 
     sys.exit(run(names, as_json=as_json, only_list=only_list))
+
+
+@main.command()
+@click.argument("file", type=_FILE)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def plan(file: Path, *, as_json: bool) -> None:
+    """Show what the statistics of a release FILE cost and how exact they will be.
+
+    Touches no private data: the source is not even opened.
+    """
+    from discreet.apps.cli.plan import run
+
+    sys.exit(run(file, as_json=as_json))
+
+
+@main.command()
+@click.argument("file", type=_FILE)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the results; beside FILE by default.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace results; releasing again costs again.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def release(file: Path, *, output: Path | None, overwrite: bool, as_json: bool) -> None:
+    """Charge the account and publish the statistics of a release FILE.
+
+    Writes JSON, CSV and one HTML page. Exits with 2 if the file or the data do not fit, with 3 if
+    the budget is short (then nothing is read or spent).
+    """
+    from discreet.apps.cli.release import run
+
+    sys.exit(run(file, folder=output, overwrite=overwrite, as_json=as_json))
+
+
+@main.group()
+def ledger() -> None:
+    """Look at a ledger: URL is sqlite:///FILE or postgresql://..."""
+
+
+@ledger.command("accounts")
+@click.argument("url")
+@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+def ledger_accounts(url: str, *, as_json: bool) -> None:
+    """List accounts, limits and what is left."""
+    from discreet.apps.cli.ledger import accounts
+
+    sys.exit(accounts(url, as_json=as_json))
+
+
+@ledger.command("show")
+@click.argument("url")
+@click.argument("account")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def ledger_show(url: str, account: str, *, as_json: bool) -> None:
+    """Show the history of one account."""
+    from discreet.apps.cli.ledger import show
+
+    sys.exit(show(url, account, as_json=as_json))
+
+
+@ledger.command("verify")
+@click.argument("url")
+@click.option("--heads", type=_FILE, help="JSON of heads that were kept elsewhere.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def ledger_verify(url: str, *, heads: Path | None, as_json: bool) -> None:
+    """Check every hash and every sum; exits with 1 if something is wrong."""
+    from discreet.apps.cli.ledger import verify
+
+    sys.exit(verify(url, heads=heads, as_json=as_json))
+
+
+@ledger.command("export")
+@click.argument("url")
+@click.option("--kind", type=click.Choice(["json", "csv"]), default="json", show_default=True)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A file.")
+@click.option("--json", "as_json", is_flag=True, help="The same as --kind json.")
+def ledger_export(
+    url: str, *, kind: Literal["json", "csv"], output: Path | None, as_json: bool
+) -> None:
+    """Write the whole ledger as JSON (complete) or CSV (for people)."""
+    from discreet.apps.cli.ledger import export
+
+    sys.exit(export(url, path=output, kind="json" if as_json else kind))

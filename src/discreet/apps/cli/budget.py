@@ -1,0 +1,88 @@
+"""What an account says about a cost: the budget in words and numbers, for plan and release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from discreet.accounting.filters import rho_of
+from discreet.accounting.guarantee import Guarantee, describe
+from discreet.apps.cli.release_file import ReleaseFile
+from discreet.core import events
+from discreet.core.errors import InvalidArgument
+from discreet.ledger.account import Account
+from discreet.ledger.ledger import Ledger
+from discreet.ledger.rules import rule_for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """An account before a release; ``account`` is None if it will be opened by it."""
+
+    name: str
+    limit: Guarantee
+    account: Account | None
+
+    @property
+    def remaining(self) -> float:
+        """What is left, in the currency of the limit."""
+        if self.account is not None:
+            return float(self.account.remaining)
+        return _whole(self.limit)
+
+    def affords(self, cost: Guarantee) -> bool:
+        """Whether the cost would be granted now."""
+        if self.account is not None:
+            return self.account.affords(cost)
+        rule = rule_for(self.limit)
+        return rule.allows(rule.price(cost.event), rule.mode(cost.event))
+
+    def share(self, cost: Guarantee) -> float:
+        """The part of the whole limit that a cost takes by itself."""
+        return amount(cost, self.limit) / _whole(self.limit)
+
+
+def standing(file: ReleaseFile) -> Standing:
+    """Look at the ledger without creating it."""
+    path = file.ledger.removeprefix("sqlite:///")
+    if file.ledger.startswith("sqlite:///") and not Path(path).exists():
+        account = None
+    else:
+        with Ledger(file.ledger) as ledger:
+            found = {account.name: account for account in ledger.accounts()}
+        account = found.get(file.account)
+    limit = file.limit if account is None else account.limit
+    if limit is None:
+        raise InvalidArgument(
+            f"account: there is no {file.account!r} in the ledger yet; give limit to open it."
+        )
+    return Standing(name=file.account, limit=limit, account=account)
+
+
+def amount(cost: Guarantee, limit: Guarantee) -> float:
+    """A cost in the currency of a limit (infinity if it has none there)."""
+    match limit.event:
+        case events.Approx(_, delta):
+            return cost.epsilon(float(delta))
+        case events.Zcdp():
+            return float(rho_of(cost.event))
+        case _:
+            return cost.epsilon(0.0)
+
+
+def in_words(account: Account) -> str:
+    """The budget after a release."""
+    left = float(account.remaining)
+    return f"{account.name}: limit {describe(account.limit.event)}, left {left:.4g}"
+
+
+def _whole(limit: Guarantee) -> float:
+    match limit.event:
+        case events.Pure(epsilon) | events.Approx(epsilon, _):
+            return float(epsilon)
+        case events.Zcdp(rho, _):
+            return float(rho)
+        case events.Gdp(mu):
+            return float(mu)
+        case _:
+            raise InvalidArgument("limit must be pure, approx, zcdp or gdp.")

@@ -1,0 +1,129 @@
+"""`discreet ledger`: look at accounts, check the chain, export it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.table import Table
+
+from discreet.accounting.guarantee import describe
+from discreet.core.errors import InvalidArgument
+from discreet.ledger.account import Account
+from discreet.ledger.journal import Entry
+from discreet.ledger.ledger import Ledger
+
+EXIT_TAMPERED = 1
+_ACCOUNT = ("account", "above", "limit", "left", "entries", "expires")
+_ENTRY = ("entry", "time", "kind", "label", "cost", "outcome")
+
+
+def accounts(url: str, *, as_json: bool) -> int:
+    """All accounts with their limits and what is left."""
+    with opened(url) as ledger:
+        rows = [_account(account) for account in ledger.accounts()]
+    if as_json:
+        print(json.dumps(rows))
+        return 0
+    made = Table(title="Accounts")
+    for name in _ACCOUNT:
+        made.add_column(name)
+    for row in rows:
+        made.add_row(*(str(row[name] or "") for name in _ACCOUNT))
+    Console().print(made)
+    return 0
+
+
+def show(url: str, name: str, *, as_json: bool) -> int:
+    """The history of one account."""
+    with opened(url) as ledger:
+        account = ledger.account(name)
+        content = {
+            **_account(account),
+            "head": account.head,
+            "history": [_entry(entry) for entry in account.history],
+        }
+    if as_json:
+        print(json.dumps(content))
+        return 0
+    made = Table(title=f"{name}: limit {content['limit']}, left {content['left']}")
+    for column in _ENTRY:
+        made.add_column(column, overflow="fold")
+    for row in content["history"]:
+        made.add_row(*(str(row[column] or "") for column in _ENTRY))
+    console = Console()
+    console.print(made)
+    console.print(f"head: {content['head']}", soft_wrap=True)
+    return 0
+
+
+def verify(url: str, *, heads: Path | None, as_json: bool) -> int:
+    """Replay every chain; 1 if something is wrong."""
+    kept = None if heads is None else _heads(heads)
+    with opened(url) as ledger:
+        found = ledger.verify(heads=kept)
+    if as_json:
+        content = {"ok": found.ok, "accounts": found.accounts, "entries": found.entries}
+        print(json.dumps({**content, "problems": found.problems, "heads": dict(found.heads)}))
+    else:
+        print(f"{found.entries} entries of {found.accounts} accounts: ", end="")
+        print("intact" if found.ok else "NOT INTACT")
+        for problem in found.problems:
+            print(f"  {problem}")
+    return 0 if found.ok else EXIT_TAMPERED
+
+
+def export(url: str, *, path: Path | None, kind: Literal["json", "csv"]) -> int:
+    """Write the whole ledger, or print it."""
+    with opened(url) as ledger:
+        text = ledger.export(path, kind=kind)
+    if path is None:
+        print(text)
+    else:
+        print(f"Written: {path}")
+    return 0
+
+
+def opened(url: str) -> Ledger:
+    """An existing ledger: looking must not create one."""
+    path = url.removeprefix("sqlite:///")
+    if url.startswith("sqlite:///") and not Path(path).exists():
+        raise InvalidArgument(f"There is no ledger at {url!r}.")
+    return Ledger(url)
+
+
+def _heads(path: Path) -> dict[str, str]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        content = None
+    if not isinstance(content, dict):
+        raise InvalidArgument(f"{path}: must be a JSON object from account to head.")
+    heads: dict[str, str] = content.get("heads", content)
+    return {str(name): str(head) for name, head in heads.items()}
+
+
+def _account(account: Account) -> dict[str, Any]:
+    expires = account.expires
+    return {
+        "account": account.name,
+        "above": ", ".join(account.parents),
+        "limit": describe(account.limit.event),
+        "left": f"{float(account.remaining):.6g}",
+        "entries": account.head.partition(":")[0],
+        "expires": None if expires is None else expires.isoformat(timespec="seconds"),
+    }
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    return {
+        "entry": entry.sequence,
+        "time": entry.time.isoformat(timespec="seconds"),
+        "kind": entry.kind,
+        "label": entry.label,
+        "cost": None if entry.guarantee is None else describe(entry.guarantee.event),
+        "outcome": entry.outcome,
+        "hash": entry.hash,
+    }

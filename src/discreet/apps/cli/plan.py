@@ -1,0 +1,104 @@
+"""`discreet plan`: what each statistic of a release file costs and how exact it will be."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from discreet.accounting.guarantee import describe
+from discreet.apps.cli.budget import Standing, amount, standing
+from discreet.apps.cli.release_file import ReleaseFile, read
+from discreet.queries.design import Design, forecast
+from discreet.table.release import worth
+
+
+def run(path: Path, *, as_json: bool) -> int:
+    """Show the plan. The source is not even opened."""
+    file = read(path)
+    planned = file.design()
+    found = standing(file)
+    content = _content(file, planned, found)
+    if as_json:
+        print(json.dumps(content, indent=1))
+        return 0
+    console = Console()
+    console.print(_table(file.title, content["statistics"]))
+    console.print(
+        f"All together: {worth(planned.guarantee)}; {_percent(content['share'])} of the limit "
+        f"{describe(found.limit.event)} of account {found.name!r}, of which "
+        f"{found.remaining:.4g} is left.",
+        soft_wrap=True,
+    )
+    if not content["affordable"]:
+        console.print(
+            "[bold]This is more than is left[/]: lower the amounts or drop a statistic.",
+            soft_wrap=True,
+        )
+    console.print("No private data were touched.")
+    return 0
+
+
+def _content(file: ReleaseFile, planned: Design, found: Standing) -> dict[str, Any]:
+    """Everything that is shown, for machines."""
+    statistics: list[dict[str, Any]] = [{} for _ in file.statistics]
+    for place, question in zip(file.order(), planned.questions, strict=True):
+        one = file.statistics[place]
+        error = forecast(question, rows=one.rows)
+        statistics[place] = {
+            "name": question.query.title,
+            "asked": question.query.text,
+            "budget": str(one.budget),
+            "share": _finite(found.share(question.guarantee)),
+            "groups": error.groups,
+            "rows": error.rows,
+            "std": error.std,
+            "width": error.width,
+            "level": error.level,
+            "sensitivity": [
+                {"of": m.part.name, "l1": m.move.l1, "l2_squared": m.move.l2_squared}
+                for m in question.measurements
+            ],
+        }
+    return {
+        "title": file.title,
+        "statistics": statistics,
+        "passes": len(planned.passes),
+        "account": found.name,
+        "exists": found.account is not None,
+        "limit": json.loads(found.limit.to_json()),
+        "remaining": found.remaining,
+        "affordable": found.affords(planned.guarantee),
+        "cost": _finite(amount(planned.guarantee, found.limit)),
+        "share": _finite(found.share(planned.guarantee)),
+    }
+
+
+def _table(title: str, statistics: list[dict[str, Any]]) -> Table:
+    made = Table(title=f"Plan: {title}")
+    made.add_column("statistic", overflow="fold")
+    for name in ("groups", "cost", "of the limit", "std", "within, 95%"):
+        made.add_column(name, justify="right")
+    for one in statistics:
+        unknown = "state rows" if one["std"] is None else ""
+        made.add_row(
+            one["name"],
+            str(one["groups"]),
+            one["budget"],
+            _percent(one["share"]),
+            unknown or f"{one['std']:.4g}",
+            unknown or f"±{one['width']:.4g}",
+        )
+    return made
+
+
+def _percent(share: float | None) -> str:
+    return "?" if share is None else f"{100 * share:.3g}%"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

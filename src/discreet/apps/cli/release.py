@@ -1,0 +1,116 @@
+"""`discreet release`: charge, answer, and write JSON, CSV and one HTML page."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from discreet.apps.cli.budget import in_words, standing
+from discreet.apps.cli.release_file import ReleaseFile, read
+from discreet.core.errors import BudgetExceeded, InvalidArgument
+from discreet.ledger.account import Account
+from discreet.ledger.ledger import Ledger
+from discreet.queries.design import Design
+from discreet.report import page
+from discreet.table.release import Release, worth
+from discreet.table.table import table
+
+EXIT_SHORT = 3
+"""The budget is short; nothing was read or spent."""
+
+
+def run(path: Path, *, folder: Path | None, overwrite: bool, as_json: bool) -> int:
+    """Release all statistics of a file, or none."""
+    file = read(path)
+    planned = file.design()
+    standing(file)  # says what is wrong with the account before anything is opened
+    targets = _targets((folder or path.parent) / path.stem, overwrite=overwrite)
+    with Ledger(file.ledger) as ledger:
+        account = ledger.account(file.account, limit=file.limit)
+        try:
+            releases = _released(file, planned, account)
+        except BudgetExceeded as refusal:
+            return _refused(refusal, as_json=as_json)
+        report = page.Report(
+            title=file.title,
+            releases=tuple(releases),
+            guarantee=planned.guarantee,
+            account=f"Charged to {in_words(account)}.",
+        )
+        targets["json"].write_text(page.as_json(report), encoding="utf-8")
+        targets["csv"].write_text(page.as_csv(report.releases), encoding="utf-8")
+        targets["html"].write_text(page.as_html(report), encoding="utf-8")
+        return _told(report, targets, account, as_json=as_json)
+
+
+def _released(file: ReleaseFile, planned: Design, account: Account) -> list[Release]:
+    opened = table(
+        file.source,
+        columns=file.setting.schema,
+        unit=file.setting.unit,
+        rows_per_unit=file.setting.limits.rows_per_unit,
+        groups_per_unit=file.setting.limits.groups_per_unit,
+        rows_per_unit_and_group=file.setting.limits.rows_per_unit_and_group,
+        account=account,
+        relation=file.setting.relation,
+        delimiter=file.delimiter,
+    )
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("planning")
+        made = opened.run(
+            planned,
+            label=file.title[:200],
+            progress=lambda stage: progress.update(task, description=stage),
+        )
+    places = zip(file.order(), made, strict=True)
+    return [release for _, release in sorted(places, key=lambda pair: pair[0])]
+
+
+def _targets(stem: Path, *, overwrite: bool) -> dict[str, Path]:
+    """Where the results go, checked before anything is spent."""
+    targets = {kind: stem.with_name(f"{stem.name}.{kind}") for kind in ("json", "csv", "html")}
+    present = [str(path) for path in targets.values() if path.exists()]
+    if present and not overwrite:
+        raise InvalidArgument(
+            f"{present[0]} exists: releasing again costs again. Use --output, or --overwrite."
+        )
+    try:
+        for path in targets.values():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a"):
+                pass
+            if str(path) not in present:
+                path.unlink()
+    except OSError:
+        raise InvalidArgument(f"{stem.parent}: cannot be written to.") from None
+    return targets
+
+
+def _told(report: page.Report, written: dict[str, Path], account: Account, *, as_json: bool) -> int:
+    files = {kind: str(path) for kind, path in written.items()}
+    if as_json:
+        content = json.loads(page.as_json(report))
+        print(json.dumps({**content, "files": files, "remaining": float(account.remaining)}))
+        return 0
+    for release in report.releases:
+        print(f"{release}\n")
+    print(f"Spent: {worth(report.guarantee)}. {in_words(account)}.")
+    print("Written: " + ", ".join(files.values()))
+    return 0
+
+
+def _refused(refusal: BudgetExceeded, *, as_json: bool) -> int:
+    if as_json:
+        print(json.dumps({"refused": str(refusal)}))
+    else:
+        Console(stderr=True).print(
+            f"discreet: the budget is short. {refusal} The data were not read.",
+            soft_wrap=True,
+            markup=False,
+            highlight=False,
+        )
+    return EXIT_SHORT

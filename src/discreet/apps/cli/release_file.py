@@ -1,0 +1,268 @@
+"""The release file: TOML that names a table, its columns, an account and statistics."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
+from discreet.core.errors import InvalidArgument, PrivacyError
+from discreet.core.relation import Relation
+from discreet.data import schema
+from discreet.data.expression import Expression, col
+from discreet.data.plan import Limits
+from discreet.data.schema import Column
+from discreet.queries import ask
+from discreet.queries.ask import Query
+from discreet.queries.budget import Budget, budget
+from discreet.queries.design import Design, Setting, design, join
+
+_COLUMNS: Mapping[str, Callable[..., Column]] = {
+    "integer": schema.integer,
+    "real": schema.real,
+    "category": schema.category,
+    "date": schema.date,
+    "boolean": schema.boolean,
+}
+_LIMITS = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
+_TESTS: Mapping[str, Callable[[Expression, Any], Expression]] = {
+    "is": lambda column, value: column == value,
+    "is_not": lambda column, value: column != value,
+    "in": lambda column, values: column.isin(values),
+    "at_least": lambda column, value: column >= value,
+    "above": lambda column, value: column > value,
+    "at_most": lambda column, value: column <= value,
+    "below": lambda column, value: column < value,
+}
+_AMOUNTS = ("epsilon", "delta", "rho")
+_ASKED = ("name", "kind", "of", "by", "keys", "edges", "where", "rows", *_AMOUNTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistic:
+    """One statistic of the file: the question, what it may cost, the rows that are expected."""
+
+    query: Query
+    budget: Budget
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseFile:
+    """A checked release file. Nothing has been opened yet."""
+
+    title: str
+    source: str
+    delimiter: str
+    setting: Setting
+    ledger: str
+    account: str
+    limit: Guarantee | None
+    statistics: tuple[Statistic, ...]
+
+    def design(self) -> Design:
+        """All statistics together; those that share rows and groups also share a pass."""
+        return join([part for part, _ in self._parts()])
+
+    def order(self) -> list[int]:
+        """The place in the file of each question of the design."""
+        return [place for _, places in self._parts() for place in places]
+
+    def _parts(self) -> list[tuple[Design, list[int]]]:
+        """Amounts of one kind add up, so they are designed together; deltas stay apart."""
+        bundles: dict[object, list[int]] = {}
+        for place, one in enumerate(self.statistics):
+            kind = (place,) if one.budget.delta is not None else one.budget.rho is None
+            bundles.setdefault(kind, []).append(place)
+        return [(self._bundle(places), places) for places in bundles.values()]
+
+    def _bundle(self, places: Sequence[int]) -> Design:
+        chosen = [self.statistics[place] for place in places]
+        if len(chosen) == 1:
+            whole, weights = chosen[0].budget, None
+        else:
+            weights = [one.budget.rho or one.budget.epsilon or Fraction(0) for one in chosen]
+            total = sum(weights, start=Fraction(0))
+            rho = chosen[0].budget.rho is not None
+            whole = Budget(rho=total) if rho else Budget(epsilon=total)
+        queries = [one.query for one in chosen]
+        return design(queries, setting=self.setting, budget=whole, weights=weights)
+
+
+def read(path: Path) -> ReleaseFile:
+    """Read and check a release file; every error names its section."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise InvalidArgument(f"{path}: cannot be read.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidArgument(f"{path}: is not TOML: {error}.") from None
+    _known("file", content, ("title", "table", "columns", "account", "statistic"))
+    table = _section(content, "table", ("source", "delimiter", "unit", "relation", *_LIMITS))
+    account = _section(content, "account", ("ledger", "name", "limit"))
+    statistics = content.get("statistic", [])
+    if not isinstance(statistics, list) or not statistics:
+        raise InvalidArgument("The file needs at least one [[statistic]].")
+    relation = _relation(table.get("relation", "add_remove"))
+    setting = Setting(
+        schema={name: _column(name, given) for name, given in _columns(content).items()},
+        unit=table.get("unit"),
+        limits=Limits(**{name: table.get(name) for name in _LIMITS}),
+        relation=relation,
+    )
+    return ReleaseFile(
+        title=str(content.get("title", path.stem)),
+        source=str(path.parent / _text(table, "table", "source")),
+        delimiter=table.get("delimiter", ","),
+        setting=setting,
+        ledger=_ledger(_text(account, "account", "ledger"), path.parent),
+        account=_text(account, "account", "name"),
+        limit=None if "limit" not in account else _limit(account["limit"], relation),
+        statistics=tuple(_statistic(i, one) for i, one in enumerate(statistics, start=1)),
+    )
+
+
+def _columns(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    columns = content.get("columns", {})
+    return _known("columns", columns, tuple(columns))
+
+
+def _statistic(number: int, given: Mapping[str, Any]) -> Statistic:
+    where = f"statistic {number}"
+    _known(where, given, _ASKED)
+    try:
+        return Statistic(
+            query=_query(given),
+            budget=budget(**{name: given.get(name) for name in _AMOUNTS}),
+            rows=given.get("rows"),
+        )
+    except (PrivacyError, TypeError) as error:
+        raise InvalidArgument(f"{where}: {error}") from None
+
+
+def _query(given: Mapping[str, Any]) -> Query:
+    kind, name = given.get("kind"), given.get("name", "")
+    where, of = _condition(given.get("where")), given.get("of")
+    keys = given.get("keys")
+    keys = None if keys is None else [tuple(k) if isinstance(k, list) else k for k in keys]
+    if kind == "histogram":
+        if "by" in given:
+            raise InvalidArgument("a histogram takes of and edges, not by.")
+        return ask.histogram(of, edges=given.get("edges"), where=where, keys=keys, name=name)  # type: ignore[arg-type]  # checked there
+    if "edges" in given:
+        raise InvalidArgument("edges belong to a histogram; by takes {column, cut}.")
+    by = _groups(given.get("by", []))
+    counts = {"count": ask.count, "units": ask.units}
+    if kind in counts:
+        if of is not None:
+            raise InvalidArgument(f"a {kind} takes no of.")
+        return counts[kind](where=where, by=by, keys=keys, name=name)
+    sums = {"sum": ask.total, "mean": ask.mean, "variance": ask.variance}
+    if kind in sums:
+        return sums[kind](of, where=where, by=by, keys=keys, name=name)  # type: ignore[arg-type]  # checked there
+    raise InvalidArgument(
+        f"kind must be count, units, sum, mean, variance or histogram, got {kind!r}."
+    )
+
+
+def _groups(given: object) -> dict[str, Expression]:
+    """Names of columns, or tables {column, cut}."""
+    found: dict[str, Expression] = {}
+    for one in given if isinstance(given, list) else [given]:
+        if isinstance(one, str):
+            found[one] = col(one)
+            continue
+        settings = _known("by", one, ("column", "cut"))
+        name = _text(settings, "by", "column")
+        found[name] = col(name).cut(settings.get("cut", ()))
+    return found
+
+
+def _condition(given: object) -> Expression | None:
+    """A list of {column, test = value} that must all hold."""
+    if given is None:
+        return None
+    found: Expression | None = None
+    for one in given if isinstance(given, list) else [given]:
+        settings = _known("where", one, ("column", *_TESTS))
+        column = col(_text(settings, "where", "column"))
+        tests = [_TESTS[name](column, value) for name, value in settings.items() if name in _TESTS]
+        if not tests:
+            raise InvalidArgument(f"where needs one of {', '.join(_TESTS)}.")
+        for test in tests:
+            found = test if found is None else found & test
+    return found
+
+
+def _column(name: str, given: object) -> Column:
+    arguments = dict(given) if isinstance(given, Mapping) else {}
+    make = _COLUMNS.get(arguments.pop("kind", ""))
+    if make is None:
+        raise InvalidArgument(f"columns.{name}: kind must be one of {', '.join(_COLUMNS)}.")
+    try:
+        if make is schema.category:
+            return make(arguments.pop("levels", ()), **arguments)
+        return make(**arguments)
+    except TypeError:
+        raise InvalidArgument(
+            f"columns.{name}: wrong or missing settings: {sorted(arguments)}."
+        ) from None
+    except PrivacyError as error:
+        raise InvalidArgument(f"columns.{name}: {error}") from None
+
+
+def _limit(given: object, relation: Relation) -> Guarantee:
+    match given:
+        case {"epsilon": epsilon, "delta": delta, **rest} if not rest:
+            return approx(epsilon, delta, relation=relation)
+        case {"epsilon": epsilon, **rest} if not rest:
+            return pure(epsilon, relation=relation)
+        case {"rho": rho, **rest} if not rest:
+            return zcdp(rho, relation=relation)
+        case {"mu": mu, **rest} if not rest:
+            return gdp(mu, relation=relation)
+        case _:
+            raise InvalidArgument(
+                "account.limit must be {epsilon}, {epsilon, delta}, {rho} or {mu}."
+            )
+
+
+def _relation(given: object) -> Relation:
+    known = {"add_remove": Relation.ADD_REMOVE, "replace_one": Relation.REPLACE_ONE}
+    if given not in known:
+        raise InvalidArgument(f"table.relation must be one of {', '.join(known)}, got {given!r}.")
+    return known[str(given)]
+
+
+def _ledger(url: str, folder: Path) -> str:
+    """A relative SQLite file stands beside the release file."""
+    scheme, _, rest = url.partition(":///")
+    if scheme == "sqlite" and rest and not rest.startswith("/"):
+        return f"sqlite:///{(folder / rest).absolute()}"
+    return url
+
+
+def _section(content: Mapping[str, Any], name: str, known: Sequence[str]) -> Mapping[str, Any]:
+    if name not in content:
+        raise InvalidArgument(f"The file needs a section [{name}].")
+    return _known(name, content[name], known)
+
+
+def _known(where: str, given: object, known: Sequence[str]) -> Mapping[str, Any]:
+    if not isinstance(given, Mapping):
+        raise InvalidArgument(f"{where}: must be a table of settings.")
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise InvalidArgument(f"{where}: unknown {unknown}; known are {', '.join(known)}.")
+    return given
+
+
+def _text(section: Mapping[str, Any], where: str, name: str) -> str:
+    value = section.get(name)
+    if not isinstance(value, str) or not value:
+        raise InvalidArgument(f"{where}: {name} must be text.")
+    return value

@@ -1,0 +1,208 @@
+"""Plan, release and ledger from the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from click.testing import CliRunner
+
+import discreet
+from discreet.apps.cli.main import main
+
+FILE = """
+title = "Survey <2026>"
+[table]
+source = "people.csv"
+unit = "who"
+rows_per_unit = 2
+[columns]
+age = { kind = "integer", lower = 0, upper = 120 }
+sex = { kind = "category", levels = ["f", "m"], other = false }
+since = { kind = "date", lower = 2020-01-01, upper = 2026-12-31 }
+pay = { kind = "real", lower = 0, upper = 5000, grid = 0.25 }
+[account]
+ledger = "sqlite:///budget.db"
+name = "survey"
+limit = { epsilon = 2, delta = 1e-6 }
+[[statistic]]
+name = "People"
+kind = "units"
+epsilon = 0.2
+[[statistic]]
+name = "Pay"
+kind = "mean"
+of = "pay"
+by = ["sex"]
+where = [{ column = "age", at_least = 18, below = 65 }]
+rho = 0.02
+rows = 100
+[[statistic]]
+kind = "histogram"
+of = "age"
+edges = [18, 65]
+epsilon = 0.3
+[[statistic]]
+name = "Early"
+kind = "count"
+by = ["sex", { column = "since", cut = [2024-01-01] }]
+keys = [["f", "< 2024-01-01"], ["m", "< 2024-01-01"]]
+epsilon = 0.3
+delta = 1e-8
+"""
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "survey.toml"
+    path.write_text(FILE)
+    return path
+
+
+@pytest.fixture
+def people(tmp_path):
+    rows = [f"{i // 2},{i % 100},{'fm'[i % 2]},202{i % 7}-05-01,{i}.5" for i in range(600)]
+    (tmp_path / "people.csv").write_text("who,age,sex,since,pay\n" + "\n".join(rows) + "\n")
+
+
+def test_a_plan_needs_no_data(file):
+    done = run("plan", file)
+    assert done.exit_code == 0, done.output
+    assert "No private data were touched" in done.output
+    content = json.loads(run("plan", file, "--json").stdout)
+    assert not (file.parent / "budget.db").exists()
+    people, pay, ages, early = content["statistics"]
+    assert (people["groups"], people["width"]) == (1, 15)
+    assert pay["rows"] == 100
+    assert pay["width"] > 0
+    assert [part["of"] for part in pay["sensitivity"]] == ["rows", "centred sum"]
+    assert (ages["groups"], ages["sensitivity"][0]["l1"]) == (3, 2)
+    assert early["groups"] == 2
+    assert people["share"] == pytest.approx(0.1, rel=1e-4)
+    assert content["cost"] < content["remaining"] == 2
+    assert content["exists"] is False
+    assert content["affordable"] is True
+
+
+@pytest.mark.usefixtures("people")
+def test_a_release_writes_three_files_and_charges_once(file):
+    done = run("release", file)
+    assert done.exit_code == 0, done.output
+    folder = file.parent
+    content = json.loads((folder / "survey.json").read_text())
+    assert [r["title"] for r in content["releases"]] == [
+        "People",
+        "Pay",
+        "count by age",
+        "Early",
+    ]
+    for one in content["releases"]:
+        again = discreet.Release.from_json(json.dumps(one))
+        assert [row["value"] for row in again.rows()] == [row["value"] for row in one["rows"]]
+    lines = (folder / "survey.csv").read_text().splitlines()
+    assert lines[0] == "statistic,group,value,std,low,high"
+    assert len(lines) == 1 + 1 + 2 + 3 + 2
+    page = (folder / "survey.html").read_text()
+    assert page.count("<svg") == 4
+    assert "Survey &lt;2026&gt;" in page
+    assert "<2026>" not in page
+    assert set(re.findall(r"https?://[^\"' ]*", page)) == {"http://www.w3.org/2000/svg"}
+    assert "What is protected, and what is not" in page
+    account = discreet.Ledger(f"sqlite:///{folder}/budget.db").account("survey")
+    assert [entry.kind for entry in account.history] == ["open", "reserve", "settle"]
+    assert account.history[1].hash in page
+
+
+@pytest.mark.usefixtures("people")
+def test_results_are_not_overwritten_by_chance(file):
+    assert run("release", file).exit_code == 0
+    again = run("release", file)
+    assert again.exit_code == 2
+    assert "costs again" in again.output
+    other = run("release", file, "--output", file.parent / "other", "--json")
+    assert other.exit_code in (0, 3)
+
+
+@pytest.mark.usefixtures("people")
+def test_a_short_budget_is_refused_politely(file):
+    file.write_text(FILE.replace("epsilon = 2, delta", "epsilon = 0.5, delta"))
+    assert "more than is left" in run("plan", file).output
+    done = run("release", file)
+    assert done.exit_code == 3
+    assert "The data were not read" in done.output
+    assert not (file.parent / "survey.json").exists()
+    assert "refused" in json.loads(run("release", file, "--json").stdout)
+    account = discreet.Ledger(f"sqlite:///{file.parent}/budget.db").account("survey")
+    assert [entry.kind for entry in account.history] == ["open"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[table]", "[tables]", "unknown"),
+        ('kind = "units"', 'kind = "median"', "statistic 1: kind must be"),
+        ('of = "pay"', 'of = "wage"', "wage"),
+        ("rows_per_unit = 2", "", "rows_per_unit"),
+        ("epsilon = 0.2", "", "statistic 1: Give epsilon"),
+        ('kind = "real"', 'kind = "number"', "columns.pay"),
+        ("grid = 0.25", "grid = 0.3", "columns.pay: grid"),
+        ("grid = 0.25", "steps = 1", "columns.pay: wrong"),
+        ("at_least", "over", "statistic 2: where: unknown"),
+        ("limit = { epsilon", "limit = { eps", "account.limit"),
+        ("limit = { epsilon = 2, delta = 1e-6 }", "", "give limit to open it"),
+        ('unit = "who"', 'unit = "who"\nrelation = "local"', "table.relation"),
+        ("title", "title =", "not TOML"),
+        ('source = "people.csv"', "", "table: source"),
+    ],
+)
+def test_mistakes_in_the_file_are_named(file, old, new, message):
+    file.write_text(FILE.replace(old, new, 1))
+    done = run("plan", file)
+    assert done.exit_code == 2
+    assert message in done.output
+    assert "Traceback" not in done.output
+
+
+def test_a_source_that_is_missing_costs_nothing(file):
+    done = run("release", file)
+    assert done.exit_code == 2
+    assert "does not exist" in done.output
+    account = discreet.Ledger(f"sqlite:///{file.parent}/budget.db").account("survey")
+    assert account.remaining == 2
+
+
+@pytest.mark.usefixtures("people")
+def test_a_ledger_can_be_looked_at_and_checked(file, tmp_path):
+    assert run("release", file).exit_code == 0
+    url = f"sqlite:///{tmp_path}/budget.db"
+    (row,) = json.loads(run("ledger", "accounts", url, "--json").stdout)
+    assert row["account"] == "survey"
+    assert "survey" in run("ledger", "accounts", url).stdout
+    shown = json.loads(run("ledger", "show", url, "survey", "--json").stdout)
+    assert [entry["kind"] for entry in shown["history"]] == ["open", "reserve", "settle"]
+    assert shown["head"] in run("ledger", "show", url, "survey").stdout
+    checked = run("ledger", "verify", url, "--json")
+    assert (checked.exit_code, json.loads(checked.stdout)["ok"]) == (0, True)
+    heads = tmp_path / "heads.json"
+    heads.write_text(checked.stdout)
+    assert run("ledger", "verify", url, "--heads", heads).exit_code == 0
+    assert "account,sequence" in run("ledger", "export", url, "--kind", "csv").stdout
+    assert run("ledger", "export", url, "--output", tmp_path / "all.json").exit_code == 0
+    assert json.loads((tmp_path / "all.json").read_text())["accounts"]
+    heads.write_text(json.dumps({"survey": "2:" + "0" * 64}))
+    tampered = run("ledger", "verify", url, "--heads", heads)
+    assert tampered.exit_code == 1
+    assert "NOT INTACT" in tampered.stdout
+    heads.write_text("[]")
+    assert run("ledger", "verify", url, "--heads", heads).exit_code == 2
+
+
+def test_looking_does_not_create_a_ledger(tmp_path):
+    done = run("ledger", "accounts", f"sqlite:///{tmp_path}/none.db")
+    assert done.exit_code == 2
+    assert not (tmp_path / "none.db").exists()
