@@ -38,6 +38,9 @@ CASES = [
     (pa.uint8(), [0, 255, None], integer(lower=1, upper=200, missing=7)),
     (pa.int8(), [-128, 127, None], real(lower=-100, upper=100, grid=0.5)),
     (pa.int64(), [2**53 + 1, 2**62 + 2**9, -(2**63)], real(lower=-(2**62), upper=2**62, grid=1024)),
+    (pa.float64(), [2.0**60, -(2.0**60)], integer(lower=-(2**60) - 1, upper=2**60 + 1)),
+    (pa.float64(), [2.0**60, 3.0], integer(lower=0, upper=2**60 + 1)),
+    (pa.float64(), [-(2.0**60), 3.0], integer(lower=-(2**60) - 1, upper=9)),
     (pa.float32(), [0.1, 1e38, -0.0, float("nan"), None], real(lower=0, upper=1, grid=2**-40)),
     (pa.decimal128(30, 3), MONEY, real(lower=-10, upper=2**50, grid=0.25)),
     (pa.decimal128(30, 3), MONEY, real(lower=-10, upper=2**62, grid=2**12)),
@@ -144,6 +147,22 @@ def test_a_collation_neither_merges_levels_nor_people():
     columns = collect(plan, source=open_source(relation), key=1).columns
     assert columns["n"].tolist() == [2, 1, 0]
     assert columns["u"].tolist() == [2, 1, 0]
+
+
+def test_settings_of_a_connection_do_not_change_the_answer():
+    table = pa.table({"u": [1, 1, 1, 1, 2], "x": [5, 3, 9, 1, 4]})
+    connection = duckdb.connect()
+    connection.execute("SET default_order = 'DESC'")
+    plan = Plan(
+        schema={"x": integer(lower=0, upper=9)},
+        unit="u",
+        aggregates={"x": total(col("x"))},
+        limits=Limits(rows_per_unit=1),
+    )
+    for key in range(8):
+        relation = open_source(connection.from_arrow(table))
+        got = collect(plan, source=relation, key=key).columns["x"].tolist()
+        assert got == collect(plan, source=open_source(table), key=key).columns["x"].tolist()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,15 @@ from discreet.data.encode_sql import listed, name, steps, text, whole
 from discreet.data.engine import LIMB, PRIME, Row, mixer
 from discreet.data.plan import Program
 from discreet.data.schema import INT64
-from discreet.data.source import EngineFailure, Files, Relation, Type, arrow_dataset, sealed
+from discreet.data.source import (
+    EngineFailure,
+    Files,
+    Relation,
+    Type,
+    arrow_dataset,
+    private_connection,
+    sealed,
+)
 from discreet.data.text import UNIT
 
 _ALIAS = "discreet_source"
@@ -43,7 +51,7 @@ class DuckDBEngine:
                 return _fetch(relation, query)
             case Files() as files:
                 # What does not fit into memory is spilled where only this user can read it.
-                with tempfile.TemporaryDirectory() as spill, duckdb.connect() as connection:
+                with tempfile.TemporaryDirectory() as spill, private_connection() as connection:
                     connection.execute(f"SET temp_directory = {text(spill)}")
                     connection.execute("SET preserve_insertion_order = false")
                     return _fetch(_open(files, connection), query)
@@ -79,9 +87,9 @@ def compile_query(program: Program, *, types: dict[str, Type], key: int) -> str:
     query, where, index, values = _evaluate(program, query)
     query = _group(program, query, where=where, index=index, values=values)
     limits = program.limits
-    content = ["g", *(f"v{i}" for i in range(len(values)))]
+    content = ("g", *(f"v{i}" for i in range(len(values))))
     textual = program.unit is not None and types[program.unit] == "text"
-    chooser = _Chooser(key=key, number=_HASHED if textual else "u", kept=", ".join(content))
+    chooser = _Chooser(key=key, number=_HASHED if textual else "u", kept=content)
     if limits.groups_per_unit is not None and limits.groups_per_unit < program.size:
         query = chooser.groups(query, limit=limits.groups_per_unit)
     if limits.rows_per_unit_and_group is not None:
@@ -199,11 +207,11 @@ class _Chooser:
 
     key: int
     number: str
-    kept: str
+    kept: tuple[str, ...]
 
     def groups(self, query: str, *, limit: int) -> str:
         """Keep ``limit`` groups of each unit."""
-        ranks = "dense_rank() OVER (PARTITION BY u ORDER BY g) - 1 AS place"
+        ranks = "dense_rank() OVER (PARTITION BY u ORDER BY g ASC) - 1 AS place"
         query = f"SELECT *, {ranks} FROM ({query})"  # noqa: S608
         query = f"SELECT *, 1 + max(place) OVER (PARTITION BY u) AS many FROM ({query})"  # noqa: S608
         return self._choose(query, limit=limit, purpose="groups")
@@ -217,7 +225,9 @@ class _Chooser:
         return self._rows(query, part="u", limit=limit, purpose="rows")
 
     def _rows(self, query: str, *, part: str, limit: int, purpose: str) -> str:
-        place = f"row_number() OVER (PARTITION BY {part} ORDER BY {self.kept}) - 1 AS place"
+        # ASC is said because a connection may have another default.
+        order = ", ".join(f"{column} ASC" for column in self.kept)
+        place = f"row_number() OVER (PARTITION BY {part} ORDER BY {order}) - 1 AS place"
         many = f"count(*) OVER (PARTITION BY {part}) AS many"
         query = f"SELECT *, {place}, {many} FROM ({query})"  # noqa: S608
         return self._choose(query, limit=limit, purpose=purpose)
@@ -239,7 +249,7 @@ class _Chooser:
             query = f"SELECT *, {fifth} AS h{i + 1} FROM ({query})"  # noqa: S608
         h = f"h{len(mix.rounds)}"
         chosen = f"many <= {limit} OR (place * {limit} + {h} % many) % many < {limit}"
-        return f"SELECT u, {self.kept} FROM ({query}) WHERE {chosen}"  # noqa: S608
+        return f"SELECT u, {', '.join(self.kept)} FROM ({query}) WHERE {chosen}"  # noqa: S608
 
 
 def _limbs(value: str) -> tuple[str, str, str]:

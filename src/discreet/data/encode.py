@@ -117,7 +117,7 @@ def _places(values: Ints, column: Category) -> Ints:
 def _dates(series: Series, column: Date, kind: Type) -> Ints:
     null = series.is_null().to_numpy()
     codes = np.full(len(series), column.missing, dtype=np.int64)
-    present = series.filter((~null).tolist())
+    present = series.filter(~series.is_null())
     if kind == "date":
         found = present.cast(nw.Int32).to_numpy().astype(np.int64)
         found *= 24 if column.step == "hour" else 1

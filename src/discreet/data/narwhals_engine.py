@@ -220,11 +220,16 @@ def _limbs(value: Ints) -> tuple[Ints, Ints, Ints]:
 def _aggregate(program: Program, rows: _Rows) -> list[Row]:
     if len(rows.group) == 0:
         return []
-    rows = rows.take(np.lexsort((rows.unit, rows.group)))
+    # Few groups fit into 16 bits, which NumPy sorts by radix.
+    group = rows.group.astype(np.uint16) if program.size <= 2**16 else rows.group
+    together = (rows.unit, group) if program.count_units else (group,)
+    rows = rows.take(np.lexsort(together))
     starts = np.flatnonzero(_first(rows.group))
     counts = np.diff(starts, append=len(rows.group)).tolist()
-    heads = _first(rows.group, rows.unit).astype(np.int64)
-    units = counts if program.unit is None else np.add.reduceat(heads, starts).tolist()
+    units = counts
+    if program.unit is not None and program.count_units:
+        heads = _first(rows.group, rows.unit).astype(np.int64)
+        units = np.add.reduceat(heads, starts).tolist()
     sums = [_sum(total, rows, starts) for total in program.sums]
     return list(zip(rows.group[starts].tolist(), counts, units, *sums, strict=True))
 

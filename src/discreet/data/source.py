@@ -197,8 +197,13 @@ def _csv_header(path: Path, delimiter: str) -> dict[str, Type]:
 
 
 def _parquet_header(path: Path) -> dict[str, Type]:
-    with duckdb.connect() as connection:
+    with private_connection() as connection:
         return dict(_relation_columns(connection.read_parquet(str(path), hive_partitioning=False)))
+
+
+def private_connection() -> duckdb.DuckDBPyConnection:
+    """A database of its own, in memory, that fetches no extension from anywhere."""
+    return duckdb.connect(config={"autoinstall_known_extensions": "false"})
 
 
 def _arrow_header(path: Path) -> dict[str, Type]:
