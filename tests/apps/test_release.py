@@ -168,6 +168,53 @@ def test_mistakes_in_the_file_are_named(file, old, new, message):
     assert "Traceback" not in done.output
 
 
+PURE = re.sub(r"(?m)^(rho|epsilon|delta) = .*$", "", FILE)  # without amounts
+
+
+@pytest.mark.parametrize(
+    ("limit", "amount", "share"),
+    [
+        ("epsilon = 8", "epsilon = 1", 0.5),
+        ("rho = 1", "rho = 0.1", 0.4),
+        ("mu = 8", "epsilon = 1", None),
+    ],
+)
+def test_limits_have_their_own_currency(file, limit, amount, share):
+    text = PURE.replace("epsilon = 2, delta = 1e-6", limit)
+    file.write_text(re.sub("(?m)^kind", f"{amount}\nkind", text))
+    content = json.loads(run("plan", file, "--json").stdout)
+    assert content["affordable"] is True
+    if share:
+        assert content["share"] == pytest.approx(share)
+    assert 0 < content["share"] < 1
+    assert content["share"] == pytest.approx(sum(x["share"] for x in content["statistics"]))
+
+
+def test_a_currency_that_cannot_pay_is_said(file):
+    file.write_text(FILE.replace("epsilon = 2, delta = 1e-6", "epsilon = 2"))
+    done = run("plan", file)
+    assert done.exit_code == 2
+    assert "has no pure epsilon" in done.output
+
+
+@pytest.mark.usefixtures("people")
+def test_the_limit_of_an_account_never_changes(file):
+    assert run("release", file).exit_code == 0
+    file.write_text(FILE.replace("epsilon = 2,", "epsilon = 20,"))
+    done = run("release", file, "--overwrite")
+    assert done.exit_code == 2
+    assert "never changes" in done.output
+    file.write_text(FILE.replace("limit = { epsilon = 2, delta = 1e-6 }", ""))
+    assert run("plan", file).exit_code == 0
+
+
+@pytest.mark.usefixtures("people")
+def test_replacing_one_unit(file):
+    file.write_text(FILE.replace('unit = "who"', 'unit = "who"\nrelation = "replace_one"'))
+    content = json.loads(run("release", file, "--json").stdout)
+    assert content["guarantee"]["relation"] == "REPLACE_ONE"
+
+
 def test_a_source_that_is_missing_costs_nothing(file):
     done = run("release", file)
     assert done.exit_code == 2

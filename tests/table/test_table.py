@@ -288,6 +288,10 @@ def test_texts_that_are_no_release_are_refused(people, account):
         json.dumps({**content, "discreet_release": 99}),
         json.dumps({**content, "value": content["value"] + 1}),
         json.dumps({**content, "answer": {**content["answer"], "keys": 3}}),
+        json.dumps({**content, "answer": {**content["answer"], "keys": [[], []]}}),
+        json.dumps({**content, "answer": {**content["answer"], "parts": []}}),
+        text.replace('"scale": "2"', '"scale": "1/0"'),
+        text.replace("discrete laplace", "discrete cauchy"),
     ):
         with pytest.raises(discreet.InvalidArgument):
             discreet.Release.from_json(wrong)

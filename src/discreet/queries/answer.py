@@ -29,6 +29,11 @@ class Answer:
     scale: Scale
     parts: tuple[Noisy, ...]
 
+    def __post_init__(self) -> None:
+        whole = {len(part.values) for part in self.parts} == {len(self.keys)}
+        if not whole or len(self.parts) != len(self.scale.shifts):
+            raise InvalidArgument("An answer needs a number of each part for each key.")
+
     @property
     def values(self) -> list[int] | list[float]:
         """The published numbers in the order of the keys."""

@@ -110,7 +110,7 @@ class Release:
                 protects=content["protects"],
                 answer=answer,
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
             if isinstance(error, InvalidArgument):
                 raise
             raise InvalidArgument("text must be the JSON of a release.") from None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from discreet.accounting.filters import rho_of
 from discreet.accounting.guarantee import Guarantee, describe
 from discreet.apps.cli.release_file import ReleaseFile
 from discreet.core import events
@@ -38,8 +38,9 @@ class Standing:
         return rule.allows(rule.price(cost.event), rule.mode(cost.event))
 
     def share(self, cost: Guarantee) -> float:
-        """The part of the whole limit that a cost takes by itself."""
-        return amount(cost, self.limit) / _whole(self.limit)
+        """The part of the whole limit that a cost takes by itself; squares of mu add up."""
+        part = amount(cost, self.limit) / _whole(self.limit)
+        return part**2 if isinstance(self.limit.event, events.Gdp) else part
 
 
 def standing(file: ReleaseFile) -> Standing:
@@ -51,6 +52,11 @@ def standing(file: ReleaseFile) -> Standing:
         with Ledger(file.ledger) as ledger:
             found = {account.name: account for account in ledger.accounts()}
         account = found.get(file.account)
+    if account is not None and file.limit not in (None, account.limit):
+        raise InvalidArgument(
+            f"account: {file.account!r} exists with the limit {describe(account.limit.event)}, "
+            "which never changes; leave limit out, or take another name."
+        )
     limit = file.limit if account is None else account.limit
     if limit is None:
         raise InvalidArgument(
@@ -60,14 +66,11 @@ def standing(file: ReleaseFile) -> Standing:
 
 
 def amount(cost: Guarantee, limit: Guarantee) -> float:
-    """A cost in the currency of a limit (infinity if it has none there)."""
-    match limit.event:
-        case events.Approx(_, delta):
-            return cost.epsilon(float(delta))
-        case events.Zcdp():
-            return float(rho_of(cost.event))
-        case _:
-            return cost.epsilon(0.0)
+    """A cost in the currency of a limit; Unsupported, with what to do, if it has none there."""
+    if isinstance(limit.event, events.Approx) and limit.event.delta:
+        return cost.epsilon(float(limit.event.delta))
+    price = float(rule_for(limit).price(cost.event)[0] or math.inf)
+    return math.sqrt(price) if isinstance(limit.event, events.Gdp) else price
 
 
 def in_words(account: Account) -> str:

@@ -26,10 +26,10 @@ def run(path: Path, *, folder: Path | None, overwrite: bool, as_json: bool) -> i
     """Release all statistics of a file, or none."""
     file = read(path)
     planned = file.design()
-    standing(file)  # says what is wrong with the account before anything is opened
+    known = standing(file).account is not None
     targets = _targets((folder or path.parent) / path.stem, overwrite=overwrite)
     with Ledger(file.ledger) as ledger:
-        account = ledger.account(file.account, limit=file.limit)
+        account = ledger.account(file.account, limit=None if known else file.limit)
         try:
             releases = _released(file, planned, account)
         except BudgetExceeded as refusal:

@@ -173,12 +173,11 @@ def _groups(given: object) -> dict[str, Expression]:
     """Names of columns, or tables {column, cut}."""
     found: dict[str, Expression] = {}
     for one in given if isinstance(given, list) else [given]:
-        if isinstance(one, str):
-            found[one] = col(one)
-            continue
-        settings = _known("by", one, ("column", "cut"))
+        settings = _known("by", {"column": one} if isinstance(one, str) else one, ("column", "cut"))
         name = _text(settings, "by", "column")
-        found[name] = col(name).cut(settings.get("cut", ()))
+        if name in found:
+            raise InvalidArgument(f"by names {name!r} twice.")
+        found[name] = col(name).cut(settings["cut"]) if "cut" in settings else col(name)
     return found
 
 
