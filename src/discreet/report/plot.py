@@ -39,7 +39,7 @@ def picture(release: Release, *, level: float = 0.95) -> str:
         low=[row["low"] for row in rows],
         high=[row["high"] for row in rows],
         title=heading(release),
-        note=f"{release.question}; whiskers hold the value without noise {_often(level)}",
+        note=f"Whiskers hold the value without noise {_often(level)}. {release.question}",
     )
 
 

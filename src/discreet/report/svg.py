@@ -50,7 +50,7 @@ def bars(
             f'<text x="{x(tick):.1f}" y="{base + 17}" text-anchor="middle">{_number(tick)}</text>'
         )
     more = f"; {len(labels) - many} more are in the table" if len(labels) > many else ""
-    lines.append(f'<text x="{_LEFT}" y="{base + 34}" fill="#555">{escape(note + more)}</text>')
+    lines.append(f'<text x="4" y="{base + 34}" fill="#555">{escape(_cut(note, 120) + more)}</text>')
     return "\n".join([*lines, "</svg>"])
 
 

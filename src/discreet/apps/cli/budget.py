@@ -54,7 +54,7 @@ def standing(file: ReleaseFile) -> Standing:
         account = found.get(file.account)
     if account is not None and file.limit not in (None, account.limit):
         raise InvalidArgument(
-            f"account: {file.account!r} exists with the limit {describe(account.limit.event)}, "
+            f"account: {file.account!r} exists with the limit {limit_in_words(account.limit)}, "
             "which never changes; leave limit out, or take another name."
         )
     limit = file.limit if account is None else account.limit
@@ -75,8 +75,24 @@ def amount(cost: Guarantee, limit: Guarantee) -> float:
 
 def in_words(account: Account) -> str:
     """The budget after a release."""
-    left = float(account.remaining)
-    return f"{account.name}: limit {describe(account.limit.event)}, left {left:.4g}"
+    left, kind = float(account.remaining), account.limit.event
+    what = "a pure epsilon of " if isinstance(kind, events.Approx) else ""
+    return f"account {account.name!r}: limit {limit_in_words(account.limit)}, left {what}{left:.4g}"
+
+
+def limit_in_words(limit: Guarantee) -> str:
+    """The limit as its owner would say it."""
+    match limit.event:
+        case events.Approx(epsilon, delta):
+            return f"epsilon {float(epsilon):g}, delta {float(delta):g}"
+        case events.Pure(epsilon):
+            return f"epsilon {float(epsilon):g}"
+        case events.Zcdp(rho, _):
+            return f"rho {float(rho):g}"
+        case events.Gdp(mu):
+            return f"mu {float(mu):g}"
+        case _:
+            return describe(limit.event)
 
 
 def _whole(limit: Guarantee) -> float:

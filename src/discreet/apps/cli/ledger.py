@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from discreet.accounting.guarantee import describe
+from discreet.apps.cli.budget import limit_in_words
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.account import Account
 from discreet.ledger.journal import Entry
@@ -110,7 +111,7 @@ def _account(account: Account) -> dict[str, Any]:
     return {
         "account": account.name,
         "above": ", ".join(account.parents),
-        "limit": describe(account.limit.event),
+        "limit": limit_in_words(account.limit),
         "left": f"{float(account.remaining):.6g}",
         "entries": account.head.partition(":")[0],
         "expires": None if expires is None else expires.isoformat(timespec="seconds"),

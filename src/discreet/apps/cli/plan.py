@@ -10,8 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from discreet.accounting.guarantee import describe
-from discreet.apps.cli.budget import Standing, amount, standing
+from discreet.apps.cli.budget import Standing, amount, limit_in_words, standing
 from discreet.apps.cli.release_file import ReleaseFile, read
 from discreet.queries.design import Design, forecast
 from discreet.table.release import worth
@@ -30,7 +29,7 @@ def run(path: Path, *, as_json: bool) -> int:
     console.print(_table(file.title, content["statistics"]))
     console.print(
         f"All together: {worth(planned.guarantee)}; {_percent(content['share'])} of the limit "
-        f"{describe(found.limit.event)} of account {found.name!r}, of which "
+        f"({limit_in_words(found.limit)}) of account {found.name!r}, of which "
         f"{found.remaining:.4g} is left.",
         soft_wrap=True,
     )
