@@ -174,6 +174,7 @@ def test_huge_scales_work_or_are_refused():
 
 def test_a_grid_must_be_a_power_of_two_below_the_noise():
     assert discreet.laplace(sensitivity=1.0, epsilon=1, grid=2**-6).release(0.3) % 2**-6 == 0
+    assert discreet.laplace(sensitivity=1.0, epsilon=1, grid=2.0**-30).grid.step == 2.0**-30
     with pytest.raises(InvalidArgument, match="power of two"):
         discreet.laplace(sensitivity=1.0, epsilon=1, grid=0.1)
     with pytest.raises(InvalidArgument, match="sixteenth"):

@@ -26,7 +26,8 @@ def grid_exponent(grid: Number | None, scale: Fraction) -> int:
     """The exponent of the grid of a mechanism: declared, or fine enough for its noise."""
     if grid is None:
         return exponent_below(scale)
-    step = positive("grid", grid)
+    positive("grid", grid)
+    step = Fraction(grid)  # a power of two is exactly its double, not the digits it prints with
     exponent = exponent_below(step, resolution=0)
     if Fraction(2) ** exponent != step:
         raise InvalidArgument(f"grid must be a power of two, for example {2.0**exponent:g}.")
