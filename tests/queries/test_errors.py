@@ -180,6 +180,46 @@ def test_questions_about_the_same_groups_share_a_pass():
     assert [q.place for q in twice.questions] == [0, 0, 0, 1, 2, 3, 3, 3]
 
 
+@pytest.mark.parametrize("n", [-40, 2, 30])
+@pytest.mark.parametrize("s", [-150, 0, 70])
+def test_intervals_are_the_extremes_over_the_whole_box(n, s):
+    width = SCHEMA["x"].upper - SCHEMA["x"].lower
+    middle = SCHEMA["x"].upper + SCHEMA["x"].lower
+
+    def noisy(question, *values):
+        return [
+            estimate.Noisy(name=one.part.name, law=one.law, values=(value,))
+            for one, value in zip(question.measurements, values, strict=True)
+        ]
+
+    def box(question, place, value, level):
+        reach = half_width(question.measurements[place].law, level)
+        return range(value - reach, value + reach + 1)
+
+    def cut(value, limit):
+        return min(max(value, -limit), limit)
+
+    mean = planned(ask.mean("x"), Budget(epsilon=4))
+    rows = [max(k, 1) for k in box(mean, 0, n, 0.95)]
+    found = [cut(t / k, width) for k in rows for t in box(mean, 1, s, 0.95)]
+    low, high = estimate.interval(mean.scale, noisy(mean, n, s), 0.9)
+    assert low[0] == pytest.approx((min(found) + middle) / 2, abs=1e-9)
+    assert high[0] == pytest.approx((max(found) + middle) / 2, abs=1e-9)
+
+    spread = planned(ask.variance("x"), Budget(epsilon=12))
+    level = 1 - 0.1 / 3
+    rows = sorted({max(k, 1) for k in box(spread, 0, n, level)})
+    for t in (-900, 500):
+        squares = box(spread, 2, t, level)
+        for a in (squares[0], squares[-1]):
+            for b in box(spread, 1, s, level):
+                for k in (rows[0], rows[-1]):
+                    d, q = cut(b / k, width), cut(a / k, width**2)
+                    value = min(max((q + width**2) / 2 - d * d, 0), width**2) / 4
+                    low, high = estimate.interval(spread.scale, noisy(spread, n, s, t), 0.9)
+                    assert low[0] - 1e-9 <= value <= high[0] + 1e-9
+
+
 def test_means_of_few_rows_stay_within_the_bounds():
     question = planned(ask.mean("x", by="g"), Budget(epsilon=Fraction(1, 100)))
     noisy = question.noisy(sums_of(question, "x"), bits=seeded(14))
