@@ -11,7 +11,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
 # Machine paths and the like: the project speaks of itself alone.
-FOREIGN = re.compile(r"/work/|/root/|/home/|/tmp/|\bshared/")
+FOREIGN = re.compile(r"/(?:root|home|tmp|Users)/")
 
 
 def nav_pages(entries):
