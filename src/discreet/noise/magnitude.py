@@ -34,10 +34,10 @@ class Magnitude:
     def ends(self) -> Ints:
         """P(X <= k) in units of 2**-63, for all k within reach.
 
-        Proof of _TABLE_ERROR: a weight e^-x is good to a relative (x + 4) 2**-51. Under the law x is
-        1/2 on average, so any cumulated probability is good to 2**-47; rounding to integers adds
-        half a unit for each of at most 2**15 entries, and the sum of integers is exact. Together
-        below 2**-46, which is 2**17 units. What is out of reach has less than 2**-63.
+        Proof of _TABLE_ERROR: a weight e^-x is good to a relative (x + 4) 2**-51. Under the law x
+        is 1/2 on average, so any cumulated probability is good to 2**-47; rounding to integers
+        adds half a unit for each of at most 2**15 entries, and the sum of integers is exact.
+        Together below 2**-46, which is 2**17 units. What is out of reach has less than 2**-63.
         """
         reach = math.ceil(9.4 * math.sqrt(self.square)) + 2
         k = np.arange(reach, dtype=np.float64)
