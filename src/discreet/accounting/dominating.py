@@ -162,7 +162,9 @@ def _worst_profile(branches: tuple[Event, ...]) -> Profile:
     profiles = [_both(event_pairs(branch, "upper")) for branch in branches]
 
     def profile(epsilon: Floats) -> Floats:
-        worst: Floats = np.max([one(epsilon) for one in profiles], axis=0)
+        worst = profiles[0](epsilon)
+        for other in profiles[1:]:
+            worst = np.maximum(worst, other(epsilon))
         return worst
 
     return profile

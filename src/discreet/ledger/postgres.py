@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
 from discreet.core.errors import Unsupported
@@ -86,8 +87,8 @@ class PostgresStore:
     lock = " FOR UPDATE"
 
     def __init__(self, url: str) -> None:
-        self._url = url
-        self._pool: Pool[Connection] = Pool(self._connect, lambda c: c.close())
+        # A function of the address, not of self: without a cycle the pool closes as soon as it may.
+        self._pool: Pool[Connection] = Pool(partial(_connect, url), lambda c: c.close())
         with self._pool.borrow() as connection, _own_errors(), connection.transaction():
             _migrate(connection)
 
@@ -105,20 +106,21 @@ class PostgresStore:
     def close(self) -> None:
         self._pool.close()
 
-    def _connect(self) -> Connection:
-        try:
-            import psycopg  # noqa: PLC0415 — an extra
-        except ImportError:
-            raise Unsupported(
-                "A ledger in PostgreSQL needs psycopg: pip install 'discreet[postgres]'."
-            ) from None
-        with _own_errors():
-            connection = psycopg.connect(self._url, autocommit=True)
-            connection.execute("SET search_path = discreet, pg_temp")
-            # A commit that returns must survive a crash of the server, whatever its default is.
-            connection.execute("SET synchronous_commit = on")
-            connection.execute("SET default_transaction_isolation = 'read committed'")
-        return connection
+
+def _connect(url: str) -> Connection:
+    try:
+        import psycopg  # noqa: PLC0415 — an extra
+    except ImportError:
+        raise Unsupported(
+            "A ledger in PostgreSQL needs psycopg: pip install 'discreet[postgres]'."
+        ) from None
+    with _own_errors():
+        connection = psycopg.connect(url, autocommit=True)
+        connection.execute("SET search_path = discreet, pg_temp")
+        # A commit that returns must survive a crash of the server, whatever its default is.
+        connection.execute("SET synchronous_commit = on")
+        connection.execute("SET default_transaction_isolation = 'read committed'")
+    return connection
 
 
 class _Session:

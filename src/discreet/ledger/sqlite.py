@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +83,8 @@ class SqliteStore:
     lock = ""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._pool: Pool[sqlite3.Connection] = Pool(self._connect, lambda c: c.close())
+        # A function of the path, not of self: without a cycle the pool closes as soon as it may.
+        self._pool: Pool[sqlite3.Connection] = Pool(partial(_connect, path), lambda c: c.close())
         with self._pool.borrow() as connection, _own_errors():
             _migrate(connection)
 
@@ -112,15 +113,20 @@ class SqliteStore:
                     connection.execute("ROLLBACK")
                 raise
 
-    def _connect(self) -> sqlite3.Connection:
-        with _own_errors():
-            connection = sqlite3.connect(
-                self._path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
-            )
+
+def _connect(path: Path) -> sqlite3.Connection:
+    with _own_errors():
+        connection = sqlite3.connect(
+            path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
+        )
+        try:
             _use_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
-        return connection
+        except BaseException:
+            connection.close()
+            raise
+    return connection
 
 
 class _Session:
