@@ -25,7 +25,7 @@ $(STAMP): requirements-dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(STAMP) ## A short story: a private count, a histogram, an audit, a figure
+demo: $(STAMP) ## Publish a dozen statistics from real data, with a report
 	$(BIN)/discreet demo
 
 test: $(STAMP) ## Run the tests, and the code in docs, README and docstrings

@@ -10,22 +10,39 @@ from discreet.apps.cli.main import EXIT_REFUSED, main
 
 @pytest.fixture(scope="module")
 def story(tmp_path_factory):
-    figure = tmp_path_factory.mktemp("demo") / "histogram.png"
-    result = CliRunner().invoke(main, ["demo", "--figure", str(figure)])
+    folder = tmp_path_factory.mktemp("demo") / "made here"
+    result = CliRunner().invoke(main, ["demo", "--folder", str(folder)])
     assert result.exit_code == 0, result.output
-    return result.output, figure
+    return result.output, folder
 
 
-def test_the_demo_tells_a_count_a_histogram_the_guarantee_and_an_audit(story):
+def test_the_demo_plans_releases_and_audits(story):
     text, _ = story
-    for part in ("A private count", "A private histogram", "±", "epsilon", "holds", "BROKEN"):
+    for part in ("No private data were touched", "95% between", "Spent: epsilon", "BROKEN"):
         assert part in text
 
 
-def test_the_demo_writes_a_picture_and_says_where(story):
-    text, figure = story
-    assert figure.read_bytes().startswith(b"\x89PNG")
-    assert figure.name in text.replace("\n", "")
+def test_the_demo_publishes_ten_statistics_and_more_from_real_data(story):
+    _, folder = story
+    content = json.loads((folder / "health.json").read_text())
+    assert len(content["releases"]) >= 10
+    people = next(one for one in content["releases"] if one["title"] == "People")
+    # The noise has standard deviation below 25: ten of them never pass.
+    assert abs(people["value"] - 5912) < 250
+
+
+def test_the_demo_says_where_the_report_is_and_what_is_left(story):
+    text, folder = story
+    assert (folder / "health.html").resolve().as_uri() in text.replace("\n", "")
+    assert "left" in text.split("Spent:")[1]
+
+
+def test_the_demo_begins_anew_each_time(story):
+    _, folder = story
+    (folder / "mine.txt").write_text("stays")
+    again = CliRunner().invoke(main, ["demo", "--folder", str(folder)])
+    assert again.exit_code == 0, again.output
+    assert (folder / "mine.txt").read_text() == "stays"
 
 
 def test_the_audit_lists_its_cases():

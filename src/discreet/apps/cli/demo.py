@@ -1,96 +1,62 @@
-"""`discreet demo`: a private count and a histogram, what they cost and why, and an audit."""
+"""`discreet demo`: a dozen statistics about real people, and why to trust them."""
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
-from rich.table import Table
 
-from discreet.accounting.guarantee import Guarantee
+from discreet.apps.cli import plan, release
 from discreet.apps.cli.audit import chosen, table
-from discreet.core.errors import Unsupported
 from discreet.leakage.audit import audit
-from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.laplace import laplace
-from discreet.noise.bits import seeded
-from discreet.noise.law import Ints
-from discreet.noise.uniform import below
-from discreet.report.figures import save_bars
 
-_BANDS = ("18-29", "30-39", "40-49", "50-59", "60-69", "70-79", "80+")
-_EDGES = np.array([30, 40, 50, 60, 70, 80])
-_DELTA = 1e-6
-_LEVEL = 0.95
+_GIVEN = ("health.parquet", "health.toml", "README.md")
+_WRITTEN = ("health.json", "health.csv", "health.html", "budget.db")
 
 
-def tell(figure: Path) -> None:
-    """Print the story and write the figure."""
-    console = Console()
-    ages = _simulated_ages(5000)
+def tell(folder: Path) -> int:
+    """Run the main job in a folder of its own and show the way to its result."""
+    console = Console(soft_wrap=True)
     console.print(
-        "\n[bold]5,000 simulated patients.[/] Each is one row; the guarantee protects whether any "
-        "one of them is in the data at all.\n"
+        "\n[bold]20,190 person-years of 5,912 people[/] in a study of health insurance. The "
+        "promise is made to each person, with all years together.\n"
     )
-    mechanism = laplace(sensitivity=1, epsilon=0.5)
-    console.print(f"[bold]1. Before anything is spent:[/] {mechanism!r}")
-    _, width = mechanism.interval(_LEVEL)
-    console.print(f"   every count will be within ±{width:g} of the truth, 95 times of 100.\n")
+    file = _prepare(folder)
+    console.print("[bold]1. The plan[/] [dim](discreet plan health.toml)[/]")
+    plan.run(file, as_json=False)
+    console.print("\n[bold]2. The release[/] [dim](discreet release health.toml)[/]\n")
+    code = release.run(file, folder=None, overwrite=False, as_json=False)
+    if code:
+        return code
+    console.print("\n[bold]3. Why to believe it[/] [dim](discreet audit)[/]")
+    _believe(console)
+    page = folder.resolve() / "health.html"
+    console.print(f"\nThe report, to be opened in a browser: [bold]{page.as_uri()}[/]")
+    console.print(f"The release file, to be changed and tried: [bold]{folder / 'health.toml'}[/]")
+    return 0
 
-    over_65 = mechanism.release(int((ages >= 65).sum()))
-    console.print(f"[bold]2. A private count:[/] {over_65} ± {width:g} patients are 65 or older.\n")
 
-    counts = np.bincount(np.digitize(ages, _EDGES), minlength=len(_BANDS))
-    noisy = mechanism.release(counts)
-    console.print("[bold]3. A private histogram:[/] one patient is in one band, so it costs once.")
-    console.print(_bars(noisy, width))
-    _explain(console, mechanism)
+def _prepare(folder: Path) -> Path:
+    """Data and release file in a folder; what an earlier demo left there is taken away."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # A demo begins with a full budget. A real ledger is never thrown away.
+    for name in _WRITTEN:
+        for left in folder.glob(f"{name}*"):
+            left.unlink()
+    given = files("discreet.apps.cli") / "demo_data"
+    for name in _GIVEN:
+        (folder / name).write_bytes((given / name).read_bytes())
+    return folder / "health.toml"
 
-    console.print("[bold]6. An audit[/] of a correct and of a broken mechanism:")
+
+def _believe(console: Console) -> None:
+    """A guarantee recomputed from the exact law, and an attack on a good and a bad mechanism."""
+    for check in laplace(sensitivity=1, epsilon=0.5).certify().checks:
+        console.print(
+            f"   recomputed from the exact law of the noise, {check.part}: at epsilon "
+            f"{check.epsilon:g} {check.verdict}"
+        )
     good, bad = chosen(("laplace, sensitivity 3",)), chosen(("scale 10% too small",))
     console.print(table(audit([*good, *bad])))
-    _draw(console, figure, noisy, width)
-
-
-def _draw(console: Console, figure: Path, noisy: Ints, width: float) -> None:
-    try:
-        save_bars(
-            figure,
-            labels=_BANDS,
-            values=noisy.tolist(),
-            low=(noisy - width).tolist(),
-            high=(noisy + width).tolist(),
-            title="Patients by age, epsilon 0.5 (add or remove one patient), 95% error bars",
-            unit="patients",
-        )
-    except Unsupported as error:
-        console.print(f"\nNo picture: {error}")
-    else:
-        console.print(f"\nThe histogram with its error bars: [bold]{figure.resolve()}[/]")
-
-
-def _explain(console: Console, mechanism: Additive) -> None:
-    total: Guarantee = mechanism.guarantee * 2
-    console.print(f"[bold]4. Both together:[/] {total.explain(delta=_DELTA)}\n")
-    console.print("[bold]5. Not quoted but recomputed[/] from the exact law of the noise:")
-    for check in mechanism.certify().checks:
-        console.print(f"   {check.part}: at epsilon {check.epsilon:g} {check.verdict}")
-    console.print()
-
-
-def _bars(noisy: Ints, width: float) -> Table:
-    made = Table(show_header=True, box=None)
-    made.add_column("age")
-    made.add_column("patients", justify="right")
-    made.add_column("")
-    for band, value in zip(_BANDS, noisy, strict=True):
-        made.add_row(band, f"{value} ± {width:g}", "█" * max(0, round(int(value) / 25)))
-    return made
-
-
-def _simulated_ages(size: int) -> Ints:
-    """Ages from 18 to 98 with a hump in the middle: three dice, always the same."""
-    bits = seeded(1)
-    dice = [below(sides, size, bits) for sides in (27, 27, 29)]
-    return 18 + dice[0] + dice[1] + dice[2]

@@ -8,7 +8,7 @@ from typing import Literal
 
 import click
 
-from discreet.core.errors import PrivacyError
+from discreet.core.errors import PrivacyError, Unsupported
 
 EXIT_REFUSED = 2
 """Bad input or a refusal, with a message."""
@@ -34,17 +34,17 @@ def main() -> None:
 
 @main.command()
 @click.option(
-    "--figure",
-    type=click.Path(dir_okay=False, path_type=Path),
-    default=Path("discreet-demo.png"),
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("discreet-demo"),
     show_default=True,
-    help="Where to write the histogram.",
+    help="Where the data, the release file and the report go.",
 )
-def demo(figure: Path) -> None:
-    """Tell a short story: a private count and histogram, the guarantee and why, an audit."""
+def demo(folder: Path) -> None:
+    """Plan and release a dozen statistics from real data, and write the report."""
     from discreet.apps.cli.demo import tell
 
-    tell(figure)
+    sys.exit(tell(folder))
 
 
 @main.command()
@@ -93,6 +93,21 @@ def release(file: Path, *, output: Path | None, overwrite: bool, as_json: bool) 
     from discreet.apps.cli.release import run
 
     sys.exit(run(file, folder=output, overwrite=overwrite, as_json=as_json))
+
+
+@main.command()
+@click.argument("shell", type=click.Choice(["bash", "fish", "zsh"]))
+def completion(shell: str) -> None:
+    """Print what makes SHELL complete commands, options and file names.
+
+    For bash: `discreet completion bash >> ~/.bashrc`, and open a new shell.
+    """
+    from click.shell_completion import get_completion_class
+
+    made = get_completion_class(shell)
+    if made is None:  # pragma: no cover - click knows all three
+        raise Unsupported(f"click cannot complete in {shell}.")
+    click.echo(made(main, {}, "discreet", "_DISCREET_COMPLETE").source())
 
 
 @main.group()
