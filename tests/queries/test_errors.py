@@ -45,16 +45,34 @@ def planned(query, amount):
     return design([query], setting=SETTING, budget=amount).questions[0]
 
 
-def sums_of(question, column):
+def sums_of(query):
     """What the engine would return if every group held the same rows."""
-    exponent = SCHEMA[column].exponent
-    codes = [int(value / 2.0**exponent) for value in DATA[column]]
-    exact = {"count": len(codes), "units": len(codes), "sum": sum(codes)}
-    exact["squares"] = sum(code * code for code in codes)
-    return {
-        f"{question.prefix}{name}": np.array([value] * RUNS, dtype=object)
-        for name, value in exact.items()
+    (plan,) = design([query], setting=SETTING, budget=Budget(epsilon=1)).passes
+    return sums_for(plan)
+
+
+def sums_for(plan):
+    codes = {
+        name: [int(value / 2.0 ** SCHEMA[name].exponent) for value in values]
+        for name, values in DATA.items()
     }
+
+    def exact(aggregate):
+        rows = [1] * len(codes["x"])
+        for factor in aggregate.factors:
+            name = factor.bind(SCHEMA).code.column
+            rows = [row * code for row, code in zip(rows, codes[name], strict=True)]
+        return sum(rows)
+
+    return {
+        name: np.array([exact(aggregate)] * RUNS, dtype=object)
+        for name, aggregate in plan.aggregates.items()
+    }
+
+
+def drawn(question, sums, seed):
+    bits = seeded(seed)
+    return [one.noisy(sums, bits=bits) for one in question.measurements]
 
 
 TRUTH = {
@@ -83,7 +101,7 @@ def covered(question, noisy, truth, level=0.9):
 @pytest.mark.parametrize("kind", TRUTH)
 def test_intervals_cover_at_least_as_often_as_stated(kind, amount, column):
     question = planned(asked(kind, column), amount)
-    noisy = question.noisy(sums_of(question, column), bits=seeded(11))
+    noisy = drawn(question, sums_of(question.query), 11)
     truth = TRUTH[kind](DATA[column])
     fewest = stats.binom.ppf(1e-6 / 30, RUNS, 0.9)
     assert covered(question, noisy, truth) >= fewest
@@ -99,9 +117,7 @@ def test_forecasts_hold(kind, amount):
     question = planned(asked(kind, "x"), amount)
     truth, rows = TRUTH[kind](DATA["x"]), len(DATA["x"])
     expected = forecast(question, rows=rows, level=0.9)
-    values = np.array(
-        estimate.value(question.scale, question.noisy(sums_of(question, "x"), bits=seeded(12)))
-    )
+    values = np.array(estimate.value(question.scale, drawn(question, sums_of(question.query), 12)))
     hit = int(np.sum(np.abs(values - truth) <= expected.width * (1 + 1e-12)))
     assert hit >= stats.binom.ppf(1e-6 / 15, RUNS, 0.9)
     assert expected.groups == RUNS
@@ -121,7 +137,7 @@ def test_the_width_of_a_count_is_the_smallest_by_its_exact_law(amount):
 
 def test_the_deviation_of_a_mean_is_right_to_first_order():
     question = planned(ask.mean("x", by="g"), Budget(epsilon=40))
-    noisy = question.noisy(sums_of(question, "x"), bits=seeded(13))
+    noisy = drawn(question, sums_of(question.query), 13)
     values, stds = estimate.value(question.scale, noisy), estimate.std(question.scale, noisy)
     found = np.std(values)
     # The standard deviation of a sample of normal-like values has relative error 1 / sqrt(2 n).
@@ -133,14 +149,13 @@ def test_the_deviation_of_a_mean_is_right_to_first_order():
 def test_estimates_without_noise_are_exact():
     for kind in ("mean", "variance"):
         question = planned(asked(kind, "y"), Budget(epsilon=1))
-        sums = sums_of(question, "y")
+        sums = sums_of(question.query)
         quiet = [
             estimate.Noisy(
                 name=one.part.name,
                 law=one.law,
                 values=tuple(
-                    int(v) >> shift
-                    for v in sum(f * sums[question.prefix + name] for f, name in one.part.terms)
+                    int(v) >> shift for v in sum(f * sums[name] for f, name in one.part.terms)
                 ),
             )
             for one, shift in zip(question.measurements, question.scale.shifts, strict=True)
@@ -166,8 +181,9 @@ def test_costs_are_what_was_asked():
             weights=weights,
         )
         assert 0.999e-6 < both.guarantee.delta(1.0) <= 1e-6
-    shares = [float(q.guarantee.epsilon(0.0)) for q in pure.questions]
-    assert shares == pytest.approx([1 / 24, 2 / 24, 5 / 24])
+    shares = [float(m.mechanism.guarantee.epsilon(0.0)) for m in pure.measurements]
+    # The count and the mean share 3/24: rows and centred sum get half of it each.
+    assert shares == pytest.approx([1.5 / 24, 1.5 / 24, *[5 / 72] * 3])
 
 
 def test_questions_about_the_same_groups_share_a_pass():
@@ -177,7 +193,7 @@ def test_questions_about_the_same_groups_share_a_pass():
     whole = design([*same, *other], setting=SETTING, budget=Budget(epsilon=1))
     assert len(whole.passes) == 3
     twice = join([whole, design(same, setting=SETTING, budget=Budget(rho=1))])
-    assert [q.place for q in twice.questions] == [0, 0, 0, 1, 2, 3, 3, 3]
+    assert [q.measurements[0].place for q in twice.questions] == [0, 0, 0, 1, 2, 3, 3, 3]
 
 
 @pytest.mark.parametrize("n", [-40, 2, 30])
@@ -222,7 +238,7 @@ def test_intervals_are_the_extremes_over_the_whole_box(n, s):
 
 def test_means_of_few_rows_stay_within_the_bounds():
     question = planned(ask.mean("x", by="g"), Budget(epsilon=Fraction(1, 100)))
-    noisy = question.noisy(sums_of(question, "x"), bits=seeded(14))
+    noisy = drawn(question, sums_of(question.query), 14)
     low, high = estimate.interval(question.scale, noisy, 0.95)
     values = estimate.value(question.scale, noisy)
     assert min(low) >= -2
@@ -262,5 +278,5 @@ def test_what_makes_no_sense_is_refused(wrong):
 
 def test_a_question_says_itself_in_words():
     query = ask.mean("x", where=(col("x") > 0) & (col("s") == "f"), by=["s", col("x").cut([3])])
-    assert query.text == "mean of x where (0 < x) & (s = f) by s, x.cut(['3'])"
+    assert query.text == "mean of x where (0 < x) & (s = 'f') by s, x.cut(['3'])"
     assert ask.count(name="People").title == "People"

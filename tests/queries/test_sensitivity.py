@@ -71,8 +71,7 @@ def exact(kind, grouped, limits, data):
     question = planned.questions[0]
     sums = collect(planned.passes[0], source=open_source(frame(data)), key=7).columns
     return tuple(
-        tuple(measured(one.part, sums, prefix=question.prefix, shift=shift).tolist())
-        for one, shift in zip(question.measurements, question.scale.shifts, strict=True)
+        tuple(measured(one.part, sums, shift=one.shift).tolist()) for one in question.measurements
     )
 
 

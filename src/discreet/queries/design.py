@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,8 +15,7 @@ from discreet.core import check
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
-from discreet.data.plan import Aggregate, Key, Limits, Plan
-from discreet.data.schema import Schema
+from discreet.data.plan import Key, Plan
 from discreet.mechanisms.additive import Additive
 from discreet.noise.bits import Bits
 from discreet.noise.law import Law
@@ -26,31 +25,30 @@ from discreet.queries.estimate import Noisy, half_width
 from discreet.queries.parts import (
     Part,
     Scale,
-    aggregates,
     bounds,
     coarsened,
     measured,
     move_of,
+    other_parts_of,
     parts_of,
 )
+from discreet.queries.passes import Passes, Setting
+from discreet.queries.sharing import Claim, share_out
+
+__all__ = ["Design", "Forecast", "Measurement", "Question", "Setting", "design", "forecast", "join"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What is declared about a table: columns, whose a row is, limits, who is protected."""
-
-    schema: Schema
-    unit: str | None = None
-    limits: Limits = field(default_factory=Limits)
-    relation: Relation = Relation.ADD_REMOVE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Measurement:
-    """A part with its sensitivity and its noise."""
+    """A part with its sensitivity and its noise; ``place`` is the pass that collects it.
 
+    It is drawn once: questions that hold the same measurement read the same noisy integers.
+    """
+
+    place: int
     part: Part
     move: Move
+    shift: int
     mechanism: Additive
 
     @property
@@ -61,14 +59,17 @@ class Measurement:
             raise Unsupported("Tables are released with integer noise of a known law only.")
         return noise
 
+    def noisy(self, sums: Mapping[str, NDArray[Any]], *, bits: Bits) -> Noisy:
+        """Exact private integers in, noisy public ones out: the one place where noise is added."""
+        noisy = self.mechanism.release(measured(self.part, sums, shift=self.shift), bits=bits)
+        return Noisy(name=self.part.name, values=tuple(noisy.tolist()), law=self.law)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Question:
-    """A query with everything that its answer needs; ``place`` is the pass that collects it."""
+    """A query with everything that its answer needs."""
 
     query: Query
-    place: int
-    prefix: str
     names: tuple[str, ...]
     keys: tuple[Key, ...]
     scale: Scale
@@ -76,18 +77,8 @@ class Question:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What this answer costs."""
-        first, *others = (one.mechanism.guarantee for one in self.measurements)
-        return sum(others, start=first)
-
-    def noisy(self, sums: Mapping[str, NDArray[Any]], *, bits: Bits) -> tuple[Noisy, ...]:
-        """Exact private integers in, noisy public ones out: the one place where noise is added."""
-        found = []
-        for one, shift in zip(self.measurements, self.scale.shifts, strict=True):
-            exact = measured(one.part, sums, prefix=self.prefix, shift=shift)
-            noisy = one.mechanism.release(exact, bits=bits)
-            found.append(Noisy(name=one.part.name, values=tuple(noisy.tolist()), law=one.law))
-        return tuple(found)
+        """What this answer costs; what it shares with others is paid once for all of them."""
+        return _together(self.measurements)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,10 +89,32 @@ class Design:
     questions: tuple[Question, ...]
 
     @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """All that is measured, each once."""
+        return tuple(dict.fromkeys(m for q in self.questions for m in q.measurements))
+
+    @property
     def guarantee(self) -> Guarantee:
         """What all answers cost together."""
-        first, *others = (question.guarantee for question in self.questions)
-        return sum(others, start=first)
+        return _together(self.measurements)
+
+    def noisy(
+        self, tables: Sequence[Mapping[str, NDArray[Any]]], *, bits: Bits
+    ) -> list[tuple[Noisy, ...]]:
+        """The noisy parts of each question, from the exact integers of each pass."""
+        drawn = {one: one.noisy(tables[one.place], bits=bits) for one in self.measurements}
+        return [tuple(drawn[one] for one in q.measurements) for q in self.questions]
+
+    def words(self, question: Question) -> str:
+        """The mechanisms behind an answer, and with which other answers they are shared."""
+        told = []
+        for one in question.measurements:
+            others = [
+                q.query.title for q in self.questions if q is not question and one in q.measurements
+            ]
+            also = f" (shared with {', '.join(map(repr, others))})" if others else ""
+            told.append(f"{one.part.name}: {one.mechanism!r}{also}")
+        return "; ".join(told)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,37 +153,33 @@ def design(
 ) -> Design:
     """Plan questions that share one budget, by ``weights`` (equal ones by default).
 
-    Questions about the same rows and groups are collected in one pass. Within a mean the count and
-    the sum get half of its share each, within a variance the three sums a third each.
+    Questions about the same rows and groups are collected in one pass, and what several of them
+    need is measured once; no question gets more noise than its portion would buy it alone. Within
+    a mean the count and the sum get half of its share each, within a variance the three sums a
+    third each.
     """
     if not queries or not all(isinstance(query, Query) for query in queries):
         raise InvalidArgument("queries must be a list of questions, such as ask.count(by='sex').")
-    portions = _portions(weights, len(queries))
-    passes = _Passes(setting)
-    drafts = [passes.add(query) for query in queries]
+    passes = Passes(setting)
+    places = [passes.place(query) for query in queries]
+    layout, shares = _layout(queries, places, passes, _portions(weights, len(queries)))
     plans = passes.plans()
-    measured_parts: list[tuple[int, Part, Move, int]] = []
-    shares: list[Fraction] = []
-    for number, (draft, portion) in enumerate(zip(drafts, portions, strict=True)):
-        parts = parts_of(queries[number], setting.schema)
-        plan = plans[draft.place]
-        for part in parts:
-            exact = move_of(part, plan, prefix=draft.prefix, relation=setting.relation)
-            entries = _entries(part, plan, draft.prefix, setting.relation)
-            move, shift = coarsened(exact, entries=entries)
-            measured_parts.append((number, part, move, shift))
-            shares.append(portion / len(parts))
+    needed = list(shares)
+    drafts = [_draft(part, place, plans[place], setting.relation) for place, part in needed]
     mechanisms = budget.mechanisms(
-        [move for _, _, move, _ in measured_parts], shares=shares, relation=setting.relation
+        [draft.move for draft in drafts],
+        shares=[shares[one] for one in needed],
+        relation=setting.relation,
     )
-    found: list[list[Measurement]] = [[] for _ in queries]
-    shifts: list[list[int]] = [[] for _ in queries]
-    for (number, part, move, shift), mechanism in zip(measured_parts, mechanisms, strict=True):
-        found[number].append(Measurement(part=part, move=move, mechanism=mechanism))
-        shifts[number].append(shift)
+    made = {
+        one: Measurement(
+            place=draft.place, part=draft.part, move=draft.move, shift=draft.shift, mechanism=noise
+        )
+        for one, draft, noise in zip(needed, drafts, mechanisms, strict=True)
+    }
     questions = tuple(
-        _question(query, draft, plans[draft.place], tuple(ones), tuple(lost), setting.schema)
-        for query, draft, ones, lost in zip(queries, drafts, found, shifts, strict=True)
+        _question(query, plans[place], tuple(made[place, part] for part in parts), setting)
+        for query, place, parts in zip(queries, places, layout, strict=True)
     )
     return Design(passes=plans, questions=questions)
 
@@ -180,7 +189,10 @@ def join(designs: Sequence[Design]) -> Design:
     passes: list[Plan] = []
     questions: list[Question] = []
     for one in designs:
-        questions += [replace(q, place=q.place + len(passes)) for q in one.questions]
+        moved = {m: replace(m, place=m.place + len(passes)) for m in one.measurements}
+        questions += [
+            replace(q, measurements=tuple(moved[m] for m in q.measurements)) for q in one.questions
+        ]
         passes += one.passes
     if not questions:
         raise InvalidArgument("designs must hold at least one question.")
@@ -209,6 +221,11 @@ def forecast(question: Question, *, rows: int | None = None, level: float = 0.95
     width: float | None
     if many == 1:
         std, width = (math.ldexp(x, scale.exponent) for x in (stds[0], widths[0]))
+        n = None
+    elif scale.kind == "sum":
+        middle = abs(scale.lower + scale.upper)
+        std = math.ldexp(math.hypot(stds[1], middle * stds[0]), scale.exponent - 1)
+        width = math.ldexp(widths[1] + middle * widths[0], scale.exponent - 1)
         n = None
     elif n is None:
         std = width = None
@@ -241,77 +258,75 @@ def _ratio_error(
     return math.ldexp(std, 2 * scale.exponent - 2), math.ldexp(width, 2 * scale.exponent - 2)
 
 
+def _layout(
+    queries: Sequence[Query], places: Sequence[int], passes: Passes, portions: Sequence[Fraction]
+) -> tuple[list[tuple[Part, ...]], dict[tuple[int, Part], Fraction]]:
+    """The parts of each question, and the share of the budget of each part."""
+    layout = [parts_of(query, passes[place]) for query, place in zip(queries, places, strict=True)]
+    claims = [
+        _claim(parts, place, portion, portion / len(parts))
+        for parts, place, portion in zip(layout, places, portions, strict=True)
+    ]
+    for i, (query, place) in enumerate(zip(queries, places, strict=True)):
+        other = other_parts_of(query, passes[place])
+        if other is None:
+            continue
+        changed = _claim(other, place, portions[i], portions[i])
+        others = {part for j, claim in enumerate(claims) if j != i for part in claim.parts}
+        trial = [*claims[:i], changed, *claims[i + 1 :]]
+        if others.issuperset(changed.parts) and share_out(trial) is not None:
+            layout[i], claims = other, trial
+    shares = share_out(claims)
+    if shares is None:
+        raise Unsupported("The claims of these questions exceed their budget.")
+    return layout, shares
+
+
+def _claim(
+    parts: Sequence[Part], place: int, portion: Fraction, least: Fraction
+) -> Claim[tuple[int, Part]]:
+    return Claim(parts=tuple((place, part) for part in parts), portion=portion, least=least)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Draft:
+    """A part before its noise is known."""
+
     place: int
-    prefix: str
+    part: Part
+    move: Move
+    shift: int
 
 
-class _Passes:
-    """Questions about the same rows and groups share a plan."""
-
-    def __init__(self, setting: Setting) -> None:
-        self._setting = setting
-        self._places: dict[object, int] = {}
-        self._queries: list[list[tuple[str, Query]]] = []
-
-    def add(self, query: Query) -> _Draft:
-        schema = self._setting.schema
-        where = None if query.where is None else query.where.bind(schema).code
-        by = tuple((name, one.bind(schema)) for name, one in query.by.items())
-        place = self._places.setdefault((where, by, query.keys), len(self._queries))
-        if place == len(self._queries):
-            self._queries.append([])
-        prefix = f"{len(self._queries[place])}:"
-        self._queries[place].append((prefix, query))
-        return _Draft(place=place, prefix=prefix)
-
-    def plans(self) -> tuple[Plan, ...]:
-        return tuple(self._plan(asked) for asked in self._queries)
-
-    def _plan(self, asked: Sequence[tuple[str, Query]]) -> Plan:
-        wanted: dict[str, Aggregate] = {}
-        for prefix, query in asked:
-            wanted.update(aggregates(query, prefix=prefix))
-        query = asked[0][1]
-        return Plan(
-            schema=self._setting.schema,
-            aggregates=wanted,
-            unit=self._setting.unit,
-            where=query.where,
-            by=query.by or None,
-            keys=query.keys,
-            limits=self._setting.limits,
-        )
-
-
-def _entries(part: Part, plan: Plan, prefix: str, relation: Relation) -> int:
-    """How many entries one step of the relation can change."""
-    groups = plan.reach(f"{prefix}{part.terms[0][1]}").groups
-    return groups if relation is Relation.ADD_REMOVE else 2 * groups
+def _draft(part: Part, place: int, plan: Plan, relation: Relation) -> _Draft:
+    exact = move_of(part, plan, relation=relation)
+    # How many entries one step of the relation can change.
+    groups = plan.reach(part.terms[0][1]).groups
+    entries = groups if relation is Relation.ADD_REMOVE else 2 * groups
+    move, shift = coarsened(exact, entries=entries)
+    return _Draft(place=place, part=part, move=move, shift=shift)
 
 
 def _question(
-    query: Query,
-    draft: _Draft,
-    plan: Plan,
-    measurements: tuple[Measurement, ...],
-    shifts: tuple[int, ...],
-    schema: Schema,
+    query: Query, plan: Plan, measurements: tuple[Measurement, ...], setting: Setting
 ) -> Question:
+    shifts = tuple(one.shift for one in measurements)
     scale = Scale(kind=query.kind, lower=0, upper=1, exponent=0, shifts=shifts)
     if query.value is not None:
-        value = bounds(query, schema)
+        value = bounds(query, setting.schema)
         scale = replace(scale, lower=value.lower, upper=value.upper, exponent=value.exponent)
     return Question(
         query=query,
-        place=draft.place,
-        prefix=draft.prefix,
         names=tuple(query.by),
         keys=tuple(plan.labels()),
         scale=scale,
         measurements=measurements,
     )
+
+
+def _together(measurements: Sequence[Measurement]) -> Guarantee:
+    first, *others = (one.mechanism.guarantee for one in measurements)
+    return sum(others, start=first)
 
 
 def _portions(weights: Sequence[Number] | None, many: int) -> list[Fraction]:

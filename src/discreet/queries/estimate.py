@@ -47,6 +47,8 @@ def value(scale: Scale, parts: Sequence[Noisy]) -> list[int] | list[float]:
     match scale.kind:
         case "count" | "units":
             return list(parts[0].values)
+        case "sum" if len(parts) > 1:
+            return _list(np.ldexp(_doubled(scale, sums), scale.exponent - 1))
         case "sum":
             step = scale.exponent + scale.shifts[0]
             if step >= 0:
@@ -64,6 +66,9 @@ def std(scale: Scale, parts: Sequence[Noisy]) -> list[float]:
     noise = [part.law.std * 2.0**shift for part, shift in zip(parts, scale.shifts, strict=True)]
     if len(parts) == 1:
         return _list(np.full(len(sums[0]), float(np.ldexp(noise[0], scale.exponent))))
+    if scale.kind == "sum":
+        both = math.hypot(noise[1], (scale.lower + scale.upper) * noise[0])
+        return _list(np.full(len(sums[0]), math.ldexp(both, scale.exponent - 1)))
     n = np.maximum(sums[0], 1)
     b = _ratio(sums[1], sums[0], scale.width)
     if scale.kind == "mean":
@@ -97,6 +102,14 @@ def interval(scale: Scale, parts: Sequence[Noisy], level: float) -> tuple[list[f
         if max(np.abs(boxes[0][0]).max(), np.abs(boxes[0][1]).max()) < _EXACT:
             return _list(low), _list(high)
         return _outward(low, high, limits=(-math.inf, math.inf), size=0.0)
+    if scale.kind == "sum":
+        middle = float(scale.lower + scale.upper)
+        rows = boxes[0] if middle >= 0 else boxes[0][::-1]
+        terms = [(end, middle * many) for end, many in zip(boxes[1], rows, strict=True)]
+        low, high = (np.ldexp(a + b, scale.exponent - 1) for a, b in terms)
+        size = max(float(np.abs(term).max()) for pair in terms for term in pair)
+        room = math.ldexp(size, scale.exponent)
+        return _outward(low, high, limits=(-math.inf, math.inf), size=room)
     least, most = np.maximum(boxes[0][0], 1), np.maximum(boxes[0][1], 1)
     b = _quotient(boxes[1], least, most, scale.width)
     if scale.kind == "mean":
@@ -124,6 +137,11 @@ def _sums(scale: Scale, parts: Sequence[Noisy]) -> list[Floats]:
         np.ldexp(part.floats + (0.5 if shift else 0.0), shift)
         for part, shift in zip(parts, scale.shifts, strict=True)
     ]
+
+
+def _doubled(scale: Scale, sums: Sequence[Floats]) -> Floats:
+    """Twice a sum, from the number of rows and the sum of d = 2 c - (lower + upper)."""
+    return sums[1] + float(scale.lower + scale.upper) * sums[0]
 
 
 def _box(part: Noisy, shift: int, level: float) -> Range:

@@ -1,7 +1,7 @@
 """What must be measured to answer a question: vectors of exact integers, and how far they move.
 
-Every part is a whole combination of three sums over the same rows: the number of rows, the sum of
-the codes, and the sum of their squares. Means and variances are measured around the middle of the
+Every part is a whole combination of sums over the same rows: the number of rows, the sum of the
+codes, and the sum of their squares. Means and variances are measured around the middle of the
 declared bounds, which halves their sensitivity.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import Relation
 from discreet.data import plan as data
-from discreet.data.expression import Bounded
-from discreet.data.plan import Aggregate, Plan
+from discreet.data.expression import Bounded, Expression
+from discreet.data.plan import Plan
 from discreet.data.schema import Schema
 from discreet.queries.ask import Kind, Query
 from discreet.queries.budget import Move
+from discreet.queries.passes import Pass
 
-Source: TypeAlias = Literal["count", "units", "sum", "squares"]
 _LARGEST_MOVE = 1 << 30
 """Sums that move further are divided by a public power of two first: noise needs no finer grid."""
 _LARGEST_VALUE = 1 << 61  # what a mechanism takes
@@ -32,10 +32,10 @@ _LARGEST_VALUE = 1 << 61  # what a mechanism takes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A measured vector: ``sum of factor * source``, to which a row adds ``lower .. upper``."""
+    """A measured vector: ``sum of factor * aggregate``, to which a row adds ``lower .. upper``."""
 
     name: str
-    terms: tuple[tuple[int, Source], ...]
+    terms: tuple[tuple[int, str], ...]
     lower: int
     upper: int
 
@@ -61,58 +61,75 @@ class Scale:
         return self.upper - self.lower
 
 
-def parts_of(query: Query, schema: Schema) -> tuple[Part, ...]:
+def parts_of(query: Query, collected: Pass) -> tuple[Part, ...]:
     """What must be measured, in the order that `estimate` reads it."""
-    rows = Part(name="rows", terms=((1, "count"),), lower=0, upper=1)
+    schema = collected.setting.schema
     match query.kind:
         case "count":
-            return (rows,)
+            return (_rows(collected),)
         case "units":
-            return (Part(name="units", terms=((1, "units"),), lower=0, upper=1),)
+            units = collected.name(data.units())
+            return (Part(name="units", terms=((1, units),), lower=0, upper=1),)
         case "sum":
             value = bounds(query, schema)
-            return (Part(name="sum", terms=((1, "sum"),), lower=value.lower, upper=value.upper),)
-    value = bounds(query, schema)
-    # d = 2 c - middle lies in -width .. width, whatever the parity of the bounds.
+            total = collected.name(data.total(_value(query)))
+            return (Part(name="sum", terms=((1, total),), lower=value.lower, upper=value.upper),)
+        case "mean":
+            return _rows(collected), _centred(query, collected)
+        case "variance":
+            return _rows(collected), _centred(query, collected), _squares(query, collected)
+
+
+def other_parts_of(query: Query, collected: Pass) -> tuple[Part, ...] | None:
+    """Other parts that would do, if they are measured anyway: a sum follows from those of a mean.
+
+    Both parts then need at least the share that the sum would have had by itself: with a row
+    adding at most w, and d in -h .. h around m / 2, ``h**2 + m**2 <= 4 w**2``, so
+    ``(centred + m * rows) / 2`` has no more noise than the sum measured directly.
+    """
+    if query.kind != "sum":
+        return None
+    return _rows(collected), _centred(query, collected)
+
+
+def _rows(collected: Pass) -> Part:
+    return Part(name="rows", terms=((1, collected.name(data.count())),), lower=0, upper=1)
+
+
+def _centred(query: Query, collected: Pass) -> Part:
+    """The sum of d = 2 c - middle, which lies in -width .. width, whatever the parity."""
+    value = bounds(query, collected.setting.schema)
     middle, width = value.lower + value.upper, value.upper - value.lower
-    centred = Part(
-        name="centred sum", terms=((2, "sum"), (-middle, "count")), lower=-width, upper=width
-    )
-    if query.kind == "mean":
-        return rows, centred
-    # 2 d**2 - width**2 lies in -width**2 .. width**2.
-    squares = Part(
-        name="centred squares",
-        terms=((8, "squares"), (-8 * middle, "sum"), (2 * middle**2 - width**2, "count")),
-        lower=-(width**2),
-        upper=width**2,
-    )
-    return rows, centred, squares
+    rows, total = collected.name(data.count()), collected.name(data.total(_value(query)))
+    terms = (2, total), (-middle, rows)
+    return Part(name="centred sum", terms=terms, lower=-width, upper=width)
+
+
+def _squares(query: Query, collected: Pass) -> Part:
+    """The sum of 2 d**2 - width**2, which lies in -width**2 .. width**2."""
+    value, one = bounds(query, collected.setting.schema), _value(query)
+    middle, width = value.lower + value.upper, value.upper - value.lower
+    rows, total = collected.name(data.count()), collected.name(data.total(one))
+    squares = collected.name(data.total(one, one))
+    terms = (8, squares), (-8 * middle, total), (2 * middle**2 - width**2, rows)
+    return Part(name="centred squares", terms=terms, lower=-(width**2), upper=width**2)
+
+
+def _value(query: Query) -> Expression:
+    if query.value is None:
+        raise InvalidArgument("value must name the column to be summed.")
+    return query.value
 
 
 def bounds(query: Query, schema: Schema) -> Bounded:
     """The range of the value that is summed."""
-    if query.value is None:
-        raise InvalidArgument("value must name the column to be summed.")
-    value = query.value.bind(schema)
+    value = _value(query).bind(schema)
     if value.kind not in ("number", "flag"):
         raise InvalidArgument(f"{query.kind} takes a number or a boolean, {query.value!r} is none.")
     return value
 
 
-def aggregates(query: Query, *, prefix: str) -> dict[str, Aggregate]:
-    """The sums that the parts need, named apart from those of other questions."""
-    if query.kind == "units":
-        return {f"{prefix}units": data.units()}
-    made = {f"{prefix}count": data.count()}
-    if query.value is not None:
-        made[f"{prefix}sum"] = data.total(query.value)
-    if query.value is not None and query.kind == "variance":
-        made[f"{prefix}squares"] = data.total(query.value, query.value)
-    return made
-
-
-def move_of(part: Part, plan: Plan, *, prefix: str, relation: Relation) -> Move:
+def move_of(part: Part, plan: Plan, *, relation: Relation) -> Move:
     """How far one step of the relation moves a part, over all groups together.
 
     Theorem: ``l1`` and ``l2_squared`` bound the distance of the part on any two neighbours.
@@ -124,7 +141,7 @@ def move_of(part: Part, plan: Plan, *, prefix: str, relation: Relation) -> Move:
     Source: docs/theory/queries.md.
     Needs: ADD_REMOVE or REPLACE_ONE; the plan's limits are enforced by the engine.
     """
-    reach = plan.reach(f"{prefix}{part.terms[0][1]}")
+    reach = plan.reach(part.terms[0][1])
     full, rest = divmod(reach.rows, reach.rows_per_group)
     squares = full * reach.rows_per_group**2 + rest**2
     match relation:
@@ -160,16 +177,14 @@ def coarsened(move: Move, *, entries: int) -> tuple[Move, int]:
     return Move(l1=l1, l2_squared=min(root**2, l1**2)), shift
 
 
-def measured(
-    part: Part, sums: Mapping[str, NDArray[Any]], *, prefix: str, shift: int
-) -> NDArray[np.int64]:
+def measured(part: Part, sums: Mapping[str, NDArray[Any]], *, shift: int) -> NDArray[np.int64]:
     """The private integers of a part, clamped to what a mechanism takes.
 
     Clamping each entry cannot make two vectors differ more, so it needs no check of the data.
     """
     total: Any = 0
-    for factor, source in part.terms:
-        column = sums[f"{prefix}{source}"]
+    for factor, name in part.terms:
+        column = sums[name]
         # Python integers where 64 bits might not do; which it is follows from public bounds.
         small = factor == 1 and column.dtype != object
         total = total + (column if small else column.astype(object) * factor)

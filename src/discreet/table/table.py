@@ -225,10 +225,7 @@ class Table:
                 # A fresh key each time: which rows are kept must not be known or repeated.
                 tables.append(collect(plan, source=self.source, key=_fresh_key(bits)))
             progress("adding noise")
-            noisy = [
-                question.noisy(tables[question.place].columns, bits=bits)
-                for question in planned.questions
-            ]
+            noisy = planned.noisy([one.columns for one in tables], bits=bits)
             del tables
         answers = [
             Answer(
@@ -247,9 +244,7 @@ class Table:
                 value=value_of(answer),
                 guarantee=question.guarantee,
                 receipt=held.receipt,
-                mechanism="; ".join(
-                    f"{one.part.name}: {one.mechanism!r}" for one in question.measurements
-                ),
+                mechanism=planned.words(question),
                 protects=protection(self.setting),
                 answer=answer,
             )
