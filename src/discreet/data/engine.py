@@ -65,7 +65,7 @@ class Engine(Protocol):
     """Runs a program on a source that it understands."""
 
     def collect(self, program: Program, *, key: int) -> Sequence[Row]:
-        """One row for each group that is not empty, in any order."""
+        """One row for each group (or bin of one) that is not empty, in any order."""
 
 
 def tabulate(plan: Plan, *, engine: Engine, key: int) -> Table:
@@ -82,7 +82,7 @@ def tabulate(plan: Plan, *, engine: Engine, key: int) -> Table:
             place += 1
         # Which of the two types is public: it follows from the declared bounds.
         fits = weight * MOST_ROWS < 2**63
-        dense = np.zeros(program.size, dtype=np.int64 if fits else object)
+        dense = np.zeros(program.entries, dtype=np.int64 if fits else object)
         for row in rows:
             dense[row[0]] = int(row[column])
         dense.setflags(write=False)

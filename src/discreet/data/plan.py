@@ -22,6 +22,7 @@ Key: TypeAlias = tuple[Label, ...]
 MOST_ROWS = 2**40
 """More rows than any source has: sums of up to so many cannot overflow."""
 _MOST_GROUPS = 10_000_000
+_MOST_ENTRIES = 100_000_000
 _MOST_PER_UNIT = 2**20
 _WIDEST = 2**127 // MOST_ROWS  # a sum fits into 128 bits
 
@@ -125,6 +126,14 @@ class Program:
     sums: tuple[Sum, ...]
     count_units: bool
     limits: Limits
+    bins: tuple[int, int] | None = None
+    """A position among the values, which is the bin of a row (from 0 on), and how many there are:
+    after the limits, rows are counted at ``group * many + bin``."""
+
+    @property
+    def entries(self) -> int:
+        """How many integers of each kind come out: one for each group, or for each of its bins."""
+        return self.size if self.bins is None else self.size * self.bins[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -133,7 +142,8 @@ class Plan:
 
     ``unit`` names the column that says whose a row is (``None``: every row is another unit); rows
     without a unit are left out. ``by`` names the group keys; ``keys`` lists the public keys that
-    are wanted, all combinations if ``None``. Groups without rows are part of the answer.
+    are wanted, all combinations if ``None``. Groups without rows are part of the answer. ``bins``
+    divides each group further: aggregates come for each bin, but limits know groups only.
     """
 
     schema: Schema
@@ -143,6 +153,7 @@ class Plan:
     by: Mapping[str, Expression] | None = None
     keys: tuple[Key, ...] | None = None
     limits: Limits = Limits()
+    bins: Expression | None = None
 
     def __post_init__(self) -> None:
         if not self.aggregates:
@@ -167,6 +178,7 @@ class Plan:
         cells = self._cells(dimensions)
         values: dict[Code, int] = {}
         sums = [self._sum(a, values) for a in self.aggregates.values() if a.kind == "sum"]
+        bins = self._bins(size if cells is None else len(cells), values)
         codes = [index, *values, *([] if where is None else [where.code])]
         used = sorted(set().union(*map(columns, codes)))
         return Program(
@@ -180,6 +192,7 @@ class Plan:
             sums=tuple(sums),
             count_units=any(a.kind == "units" for a in self.aggregates.values()),
             limits=self.limits if self.unit else Limits(),
+            bins=bins,
         )
 
     def labels(self) -> Iterator[Key]:
@@ -229,6 +242,18 @@ class Plan:
         if not cells or len(set(cells)) != len(cells) or len(cells) > _MOST_GROUPS:
             raise InvalidArgument("keys must be different, at least one and at most 10**7.")
         return tuple(cells)
+
+    def _bins(self, groups: int, values: dict[Code, int]) -> tuple[int, int] | None:
+        if self.bins is None:
+            return None
+        if any(a.kind == "units" for a in self.aggregates.values()):
+            raise Unsupported("units are counted in groups, not in bins: one may be in several.")
+        bound = self.bins.bind(self.schema)
+        many = bound.upper - bound.lower + 1
+        if groups * many > _MOST_ENTRIES:
+            raise InvalidArgument("groups times bins must be at most 10**8: use fewer of either.")
+        place = Binary("-", bound.code, Const(bound.lower)) if bound.lower else bound.code
+        return values.setdefault(place, len(values)), many
 
     def _sum(self, aggregate: Aggregate, values: dict[Code, int]) -> Sum:
         bound = [factor.bind(self.schema) for factor in aggregate.factors]
