@@ -11,7 +11,7 @@ from discreet.core.errors import (
     Unsupported,
 )
 from discreet.core.relation import PrivacyUnit, Relation
-from discreet.data.expression import col
+from discreet.data.expression import col, when
 from discreet.data.schema import boolean, category, date, integer, real
 from discreet.ledger.ledger import Ledger
 from discreet.mechanisms.gaussian import gaussian
@@ -62,5 +62,6 @@ __all__ = [
     "system",
     "table",
     "truncated_laplace",
+    "when",
     "zcdp",
 ]

@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 from fractions import Fraction
 
-from discreet.data.code import Bin, Binary, Clip, Const, Pick, Ref
+from discreet.data.code import Bin, Binary, Clip, Const, Divide, Pick, Ref
 from discreet.data.schema import Boolean, Category, Date, Number
 
 PRIME = 2**31 - 1
@@ -102,6 +102,9 @@ def evaluate(code, row):
             return row[column]
         case Const(value):
             return value
+        case Divide(left, right, zero):
+            a, b = evaluate(left, row), evaluate(right, row)
+            return a // b if b else zero
         case Clip(inner, lower, upper):
             return min(max(evaluate(inner, row), lower), upper)
         case Bin(inner, edges):

@@ -61,7 +61,19 @@ class Pick:
     table: tuple[int, ...]
 
 
-Code: TypeAlias = Ref | Const | Binary | Clip | Bin | Pick
+@dataclass(frozen=True, slots=True)
+class Divide:
+    """``floor(left / right)``, and ``zero`` where the right side is zero.
+
+    The left side is never ``-2**63``, so that no quotient leaves int64.
+    """
+
+    left: Code
+    right: Code
+    zero: int
+
+
+Code: TypeAlias = Ref | Const | Binary | Clip | Bin | Pick | Divide
 
 
 def columns(code: Code) -> set[str]:
@@ -71,7 +83,7 @@ def columns(code: Code) -> set[str]:
             return {column}
         case Const():
             return set()
-        case Binary(_, left, right):
+        case Binary(_, left, right) | Divide(left, right):
             return columns(left) | columns(right)
         case Clip(inner) | Bin(inner) | Pick(inner):
             return columns(inner)

@@ -12,9 +12,10 @@ from typing import assert_never
 
 import duckdb
 
-from discreet.data.code import Bin, Binary, Clip, Code, Const, Pick, Ref
+from discreet.data.code import Bin, Binary, Clip, Code, Const, Divide, Pick, Ref
 from discreet.data.encode_sql import listed, name, steps, text, whole
-from discreet.data.engine import LIMB, PRIME, Row, mixer
+from discreet.data.engine import Row
+from discreet.data.limit_sql import limited
 from discreet.data.plan import Program
 from discreet.data.schema import INT64
 from discreet.data.source import (
@@ -26,13 +27,8 @@ from discreet.data.source import (
     private_connection,
     sealed,
 )
-from discreet.data.text import UNIT
 
 _ALIAS = "discreet_source"
-_HASHED = (
-    f"coalesce(CASE WHEN regexp_full_match(decode(u), {text(UNIT)}) "
-    "THEN TRY_CAST(decode(u) AS BIGINT) END, CAST(md5_number_lower(u) >> 1 AS BIGINT))"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +82,11 @@ def compile_query(program: Program, *, types: dict[str, Type], key: int) -> str:
     query = _encode(program, types)
     query, where, index, values = _evaluate(program, query)
     query = _group(program, query, where=where, index=index, values=values)
-    limits = program.limits
-    content = ("g", *(f"v{i}" for i in range(len(values))))
-    textual = program.unit is not None and types[program.unit] == "text"
-    chooser = _Chooser(key=key, number=_HASHED if textual else "u", kept=content)
-    if limits.groups_per_unit is not None and limits.groups_per_unit < program.size:
-        query = chooser.groups(query, limit=limits.groups_per_unit)
-    if limits.rows_per_unit_and_group is not None:
-        query = chooser.rows_in_group(query, limit=limits.rows_per_unit_and_group)
-    if limits.rows_per_unit is not None:
-        query = chooser.rows(query, limit=limits.rows_per_unit)
+    if program.unit is not None:
+        query = limited(program, query, textual=types[program.unit] == "text", key=key)
+    if program.bins is not None:
+        place, many = program.bins
+        query = f"SELECT * REPLACE (g * {many} + v{place} AS g) FROM ({query})"  # noqa: S608
     return _aggregate(program, query)
 
 
@@ -145,7 +136,7 @@ def _evaluate(program: Program, query: str) -> tuple[str, str | None, str, list[
                 return places[column], 0
             case Const(value):
                 return whole(value), 0
-        inner = (code.left, code.right) if isinstance(code, Binary) else (code.inner,)
+        inner = (code.left, code.right) if isinstance(code, Binary | Divide) else (code.inner,)
         seen = [visit(part) for part in inner]
         depth = 1 + max(layer for _, layer in seen)
         if code not in names:
@@ -163,7 +154,7 @@ def _evaluate(program: Program, query: str) -> tuple[str, str | None, str, list[
     return query, where, index, values
 
 
-def _node(code: Binary | Clip | Bin | Pick, inner: list[str]) -> str:
+def _node(code: Binary | Clip | Bin | Pick | Divide, inner: list[str]) -> str:
     x = inner[0]
     match code:
         case Binary("and"):
@@ -174,6 +165,10 @@ def _node(code: Binary | Clip | Bin | Pick, inner: list[str]) -> str:
             return f"{x} {operator} {inner[1]}"
         case Binary(operator):
             return f"CAST({x} {operator} {inner[1]} AS BIGINT)"
+        case Divide(_, _, zero):
+            y = inner[1]  # // cuts towards zero: one less where signs differ and a rest is left
+            less = f"CASE WHEN {x} % {y} <> 0 AND ({x} < 0) <> ({y} < 0) THEN 1 ELSE 0 END"
+            return f"CASE WHEN {y} = 0 THEN {whole(zero)} ELSE {x} // {y} - {less} END"
         case Clip(_, lower, upper):
             return f"least(greatest({x}, {whole(lower)}), {whole(upper)})"
         case Bin(_, edges):
@@ -199,61 +194,6 @@ def _group(
     cells = listed(map(str, program.cells))
     keys = f"(SELECT unnest(CAST({cells} AS BIGINT[])) AS cell, unnest(range({program.size})) AS k)"
     return f"SELECT u, k AS g{kept} FROM ({query}) JOIN {keys} ON g = cell"  # noqa: S608
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Chooser:
-    """Keeps evenly spaced places of each unit, from a start that key and unit decide."""
-
-    key: int
-    number: str
-    kept: tuple[str, ...]
-
-    def groups(self, query: str, *, limit: int) -> str:
-        """Keep ``limit`` groups of each unit."""
-        ranks = "dense_rank() OVER (PARTITION BY u ORDER BY g ASC) - 1 AS place"
-        query = f"SELECT *, {ranks} FROM ({query})"  # noqa: S608
-        query = f"SELECT *, 1 + max(place) OVER (PARTITION BY u) AS many FROM ({query})"  # noqa: S608
-        return self._choose(query, limit=limit, purpose="groups")
-
-    def rows_in_group(self, query: str, *, limit: int) -> str:
-        """Keep ``limit`` rows of each unit in each group."""
-        return self._rows(query, part="u, g", limit=limit, purpose="rows in group")
-
-    def rows(self, query: str, *, limit: int) -> str:
-        """Keep ``limit`` rows of each unit."""
-        return self._rows(query, part="u", limit=limit, purpose="rows")
-
-    def _rows(self, query: str, *, part: str, limit: int, purpose: str) -> str:
-        # ASC is said because a connection may have another default.
-        order = ", ".join(f"{column} ASC" for column in self.kept)
-        place = f"row_number() OVER (PARTITION BY {part} ORDER BY {order}) - 1 AS place"
-        many = f"count(*) OVER (PARTITION BY {part}) AS many"
-        query = f"SELECT *, {place}, {many} FROM ({query})"  # noqa: S608
-        return self._choose(query, limit=limit, purpose=purpose)
-
-    def _choose(self, query: str, *, limit: int, purpose: str) -> str:
-        mix = mixer(self.key, purpose=purpose)
-        limbs = [*zip(_limbs("w"), mix.unit, strict=True)]
-        if purpose == "rows in group":
-            limbs += zip(_limbs("g"), mix.group, strict=True)
-        total = " + ".join(f"({limb} * {factor} % {PRIME})" for limb, factor in limbs)
-        # Units within the limit need no start: their text is not even hashed.
-        start = f"CASE WHEN many > {limit} THEN {self.number} ELSE 0 END AS w"
-        query = f"SELECT *, {start} FROM ({query})"  # noqa: S608
-        query = f"SELECT *, ({total}) % {PRIME} AS h0 FROM ({query})"  # noqa: S608
-        for i, constant in enumerate(mix.rounds):
-            query = f"SELECT *, (h{i} + {constant}) % {PRIME} AS x{i} FROM ({query})"  # noqa: S608
-            query = f"SELECT *, x{i} * x{i} % {PRIME} AS y{i} FROM ({query})"  # noqa: S608
-            fifth = f"(y{i} * y{i} % {PRIME}) * x{i} % {PRIME}"
-            query = f"SELECT *, {fifth} AS h{i + 1} FROM ({query})"  # noqa: S608
-        h = f"h{len(mix.rounds)}"
-        chosen = f"many <= {limit} OR (place * {limit} + {h} % many) % many < {limit}"
-        return f"SELECT u, {', '.join(self.kept)} FROM ({query}) WHERE {chosen}"  # noqa: S608
-
-
-def _limbs(value: str) -> tuple[str, str, str]:
-    return f"({value} & {LIMB})", f"(({value} >> 31) & {LIMB})", f"(({value} >> 62) & 3)"
 
 
 def _aggregate(program: Program, query: str) -> str:

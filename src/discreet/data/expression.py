@@ -17,55 +17,26 @@ from typing import Literal, TypeAlias
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number as Numeric
+from discreet.data import arithmetic
 from discreet.data import schema as declared
-from discreet.data.code import Bin, Binary, Clip, Code, Const, Operator, Pick, Ref
+from discreet.data.bounded import (
+    MOST_PICKS,
+    Bounded,
+    constant,
+    flag,
+    labelled,
+    literal,
+    number,
+    of_kind,
+    position,
+    small,
+)
+from discreet.data.code import Bin, Binary, Clip, Code, Const, Pick, Ref
 from discreet.data.schema import INT64, Label, Schema
 
-Kind: TypeAlias = Literal["number", "flag", "label", "date"]
 Operand: TypeAlias = "Expression | Label | Fraction"
-_MOST_PICKS = 100_000
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounded:
-    """Integer code with its range; a number is ``code * 2**exponent``, a label its position."""
-
-    code: Code
-    lower: int
-    upper: int
-    kind: Kind
-    exponent: int = 0
-    labels: tuple[Label, ...] = ()
-    step: declared.Step = "day"
-
-    def label(self, code: int) -> Label:
-        """What a code stands for."""
-        match self.kind:
-            case "label":
-                return self.labels[code]
-            case "date":
-                return declared.date_label(code, step=self.step)
-            case "flag":
-                return bool(code)
-            case "number":
-                value = code * Fraction(2) ** self.exponent
-                return int(value) if value.denominator == 1 else float(value)
-
-    def locate(self, label: object) -> int:
-        """The code of a public label; an error if nothing can have it."""
-        if self.kind == "label":
-            found = [i for i, name in enumerate(self.labels) if name == label]
-            code = found[0] if found and not isinstance(label, bool) else None
-        elif self.kind == "date":
-            code = declared.date_code("value", label, step=self.step)
-        elif self.kind == "flag":
-            code = int(label) if isinstance(label, bool) else None
-        else:
-            exact = check.finite("value", label) / Fraction(2) ** self.exponent
-            code = int(exact) if exact.denominator == 1 else None
-        if code is None or not self.lower <= code <= self.upper:
-            raise InvalidArgument(f"value {label!r} is none that this expression can take.")
-        return code
+__all__ = ["Bounded", "Expression", "Then", "When", "col", "when"]
 
 
 class Expression:
@@ -106,6 +77,33 @@ class Expression:
     def __rmul__(self, other: Operand) -> Expression:
         return _arithmetic("*", other, self)
 
+    def __neg__(self) -> Expression:
+        return _arithmetic("-", 0, self)
+
+    def __abs__(self) -> Expression:
+        return self._map(arithmetic.absolute, text=f"abs({self!r})")
+
+    def __truediv__(self, other: Operand) -> Expression:
+        if isinstance(other, Expression):
+            raise InvalidArgument(
+                "a column divided by a column needs a range: a.divide(b, lower=, upper=, grid=)."
+            )
+        by = check.finite("divisor", other)
+        return self._map(lambda a: arithmetic.divide_by(a, by), text=f"({self!r} / {other})")
+
+    def __rtruediv__(self, other: Operand) -> Expression:
+        raise InvalidArgument(
+            "a number divided by a column needs a range: write (0 * column + number).divide(...)."
+        )
+
+    def __floordiv__(self, other: Operand) -> Expression:
+        by = constant(other)
+        return self._map(lambda a: arithmetic.floor_divide(a, by), text=f"({self!r} // {other})")
+
+    def __mod__(self, other: Operand) -> Expression:
+        by = constant(other)
+        return self._map(lambda a: arithmetic.remainder(a, by), text=f"({self!r} % {other})")
+
     def __lt__(self, other: Operand) -> Expression:
         return _comparison("<", self, other)
 
@@ -131,17 +129,65 @@ class Expression:
         return _connective("or", self, other)
 
     def __invert__(self) -> Expression:
-        def bind(schema: Schema) -> Bounded:
-            inner = _of_kind(self.bind(schema), "flag")
-            return _flag(Binary("-", Const(1), inner.code))
+        def invert(a: Bounded) -> Bounded:
+            return flag(Binary("-", Const(1), of_kind(a, "flag").code))
 
-        return Expression(bind, text=f"~{self!r}")
+        return self._map(invert, text=f"~{self!r}")
+
+    def _map(self, function: Callable[[Bounded], Bounded], *, text: str) -> Expression:
+        return Expression(lambda schema: function(self.bind(schema)), text=text)
+
+    def divide(
+        self,
+        other: Operand,
+        *,
+        lower: Numeric,
+        upper: Numeric,
+        grid: Numeric,
+        zero: Numeric | None = None,
+    ) -> Expression:
+        """This number divided by another, on a declared grid and clipped to declared bounds.
+
+        Rounded to the nearest multiple of ``grid``, halves up. Where the divisor is zero the result
+        is ``zero``, the lower bound unless declared.
+        """
+        # The same checks as for a declared column, and the same rounding.
+        range_ = declared.real(lower=lower, upper=upper, grid=grid, missing=zero)
+
+        def bind(schema: Schema) -> Bounded:
+            return arithmetic.quotient(self.bind(schema), _bound(other, schema), into=range_)
+
+        text = f"{self!r}.divide({_text(other)}, lower={lower}, upper={upper}, grid={grid})"
+        return Expression(bind, text=text)
+
+    def year(self) -> Expression:
+        """The year of a date."""
+        return self._part("year")
+
+    def month(self) -> Expression:
+        """The month of a date, 1 to 12."""
+        return self._part("month")
+
+    def day(self) -> Expression:
+        """The day of the month of a date, 1 to 31."""
+        return self._part("day")
+
+    def weekday(self) -> Expression:
+        """The day of the week of a date, 1 (Monday) to 7."""
+        return self._part("weekday")
+
+    def hour(self) -> Expression:
+        """The hour (UTC) of a date that is declared in hours, 0 to 23."""
+        return self._part("hour")
+
+    def _part(self, part: arithmetic.Part) -> Expression:
+        return self._map(lambda a: arithmetic.date_part(a, part), text=f"{self!r}.{part}()")
 
     def clip(self, *, lower: Numeric, upper: Numeric) -> Expression:
         """Clip a number to declared bounds, rounded inward to its grid."""
 
         def bind(schema: Schema) -> Bounded:
-            inner = _number(self.bind(schema))
+            inner = number(self.bind(schema))
             step = Fraction(2) ** inner.exponent
             low = (check.finite("lower", lower) / step).__ceil__()
             high = (check.finite("upper", upper) / step).__floor__()
@@ -163,7 +209,7 @@ class Expression:
             inner = self.bind(schema)
             if inner.kind not in ("number", "date") or not marks:
                 raise InvalidArgument("cut needs a number or a date and at least one edge.")
-            exact = [_position(inner, mark) for mark in marks]
+            exact = [position(inner, mark) for mark in marks]
             if any(a >= b for a, b in pairwise(exact)):
                 raise InvalidArgument("edges must increase.")
             # code >= edge is code >= ceil(edge), on whatever grid; beyond int64 nothing is.
@@ -171,7 +217,7 @@ class Expression:
             names = [str(mark) for mark in marks]
             inside = [f"[{a}, {b})" for a, b in pairwise(names)]
             labels = (f"< {names[0]}", *inside, f">= {names[-1]}")
-            return _labelled(Bin(inner.code, steps), labels)
+            return labelled(Bin(inner.code, steps), labels)
 
         return Expression(bind, text=f"{self!r}.cut({list(map(str, marks))})")
 
@@ -183,13 +229,13 @@ class Expression:
             inner = self.bind(schema)
             codes = {inner.locate(value) for value in wanted}
             code: Code = Const(0)
-            if _small(inner):
+            if small(inner):
                 table = tuple(int(c in codes) for c in range(inner.lower, inner.upper + 1))
                 code = Pick(inner.code, inner.lower, table)
             else:
                 for value in sorted(codes):
                     code = Binary("or", code, Binary("=", inner.code, Const(value)))
-            return _flag(code)
+            return flag(code)
 
         return Expression(bind, text=f"{self!r}.isin({list(wanted)!r})")
 
@@ -199,13 +245,13 @@ class Expression:
 
         def bind(schema: Schema) -> Bounded:
             inner = self.bind(schema)
-            if not _small(inner):
-                raise InvalidArgument(f"map takes at most {_MOST_PICKS} different values.")
+            if not small(inner):
+                raise InvalidArgument(f"map takes at most {MOST_PICKS} different values.")
             labels = tuple(dict.fromkeys([*names.values(), default]))
             chosen = {inner.locate(value): labels.index(name) for value, name in names.items()}
             rest = labels.index(default)
             picks = (chosen.get(c, rest) for c in range(inner.lower, inner.upper + 1))
-            return _labelled(Pick(inner.code, inner.lower, tuple(picks)), labels)
+            return labelled(Pick(inner.code, inner.lower, tuple(picks)), labels)
 
         return Expression(bind, text=f"{self!r}.map({names!r}, default={default!r})")
 
@@ -224,95 +270,68 @@ def col(name: str) -> Expression:
                     code=code, lower=low, upper=high, kind="number", exponent=column.exponent
                 )
             case declared.Category():
-                return _labelled(code, column.labels)
+                return labelled(code, column.labels)
             case declared.Date():
                 return Bounded(code=code, lower=low, upper=high, kind="date", step=column.step)
             case declared.Boolean():
-                return _flag(code)
+                return flag(code)
 
     return Expression(bind, text=f"col({name!r})")
 
 
-def _flag(code: Code) -> Bounded:
-    return Bounded(code=code, lower=0, upper=1, kind="flag")
+def when(condition: Expression) -> When:
+    """``when(condition).then(a).otherwise(b)``: one value or another, row by row."""
+    if not isinstance(condition, Expression):
+        raise InvalidArgument("when takes a condition, such as col('age') >= 65.")
+    return When(condition)
 
 
-def _labelled(code: Code, labels: tuple[Label, ...]) -> Bounded:
-    return Bounded(code=code, lower=0, upper=len(labels) - 1, kind="label", labels=labels)
+@dataclass(frozen=True, slots=True)
+class When:
+    """A condition that waits for its first value."""
+
+    condition: Expression
+
+    def then(self, value: Operand) -> Then:
+        """The value where the condition holds: an expression, or a public value."""
+        return Then(self.condition, value)
 
 
-def _small(value: Bounded) -> bool:
-    return value.upper - value.lower < _MOST_PICKS
+@dataclass(frozen=True, slots=True)
+class Then:
+    """A condition and a value that wait for the other value."""
 
+    condition: Expression
+    value: Operand
 
-def _of_kind(value: Bounded, kind: Kind) -> Bounded:
-    if value.kind != kind:
-        raise InvalidArgument(f"this operation takes a {kind}, got a {value.kind}.")
-    return value
+    def otherwise(self, value: Operand) -> Expression:
+        """The value where the condition does not hold."""
+        sides = self.value, value
 
+        def bind(schema: Schema) -> Bounded:
+            known = [side.bind(schema) if isinstance(side, Expression) else None for side in sides]
+            beside = known[0] or known[1]
+            a, b = (
+                found or literal(side, beside=beside)
+                for found, side in zip(known, sides, strict=True)
+            )
+            return arithmetic.choose(self.condition.bind(schema), a, b)
 
-def _number(value: Bounded) -> Bounded:
-    """A number; a flag counts as 0 or 1."""
-    if value.kind == "flag":
-        return Bounded(code=value.code, lower=0, upper=1, kind="number")
-    return _of_kind(value, "number")
-
-
-def _position(inner: Bounded, mark: object) -> Fraction:
-    """A public literal in steps of an expression's grid, exactly."""
-    if inner.kind == "date":
-        return Fraction(declared.date_code("value", mark, step=inner.step))
-    return check.finite("value", mark) / Fraction(2) ** inner.exponent
+        text = f"when({self.condition!r}).then({_text(sides[0])}).otherwise({_text(sides[1])})"
+        return Expression(bind, text=text)
 
 
 def _text(value: Operand) -> str:
-    return repr(value) if isinstance(value, Expression) else str(value)
+    return repr(value) if isinstance(value, Expression | str) else str(value)
 
 
-def _constant(value: object) -> Bounded:
-    """A public number, which must be a multiple of a power of two to be exact in arithmetic."""
-    exact = check.finite("value", value)
-    exponent = 1 - exact.denominator.bit_length()
-    if Fraction(2) ** -exponent != exact.denominator:
-        raise InvalidArgument(f"value {value} in arithmetic must be a dyadic number, such as 0.25.")
-    return _checked(Const(exact.numerator), (exact.numerator,), exponent)
-
-
-def _checked(code: Code, ends: Iterable[int], exponent: int) -> Bounded:
-    """A number whose extreme values are these, if they fit into 64 bits."""
-    ends = tuple(ends)
-    if max(map(abs, ends)) > INT64:
-        raise InvalidArgument(
-            "the bounds of this expression pass 2**63 steps of its grid: clip the parts, or "
-            "declare narrower bounds or a coarser grid."
-        )
-    return Bounded(code=code, lower=min(ends), upper=max(ends), kind="number", exponent=exponent)
-
-
-def _rescale(value: Bounded, exponent: int) -> Bounded:
-    factor = 2 ** (value.exponent - exponent)
-    if factor == 1:
-        return value
-    ends = value.lower * factor, value.upper * factor
-    return _checked(Binary("*", value.code, Const(factor)), ends, exponent)
+def _bound(side: Operand, schema: Schema) -> Bounded:
+    return side.bind(schema) if isinstance(side, Expression) else constant(side)
 
 
 def _arithmetic(operator: Literal["+", "-", "*"], left: Operand, right: Operand) -> Expression:
     def bind(schema: Schema) -> Bounded:
-        a, b = (
-            _number(side.bind(schema)) if isinstance(side, Expression) else _constant(side)
-            for side in (left, right)
-        )
-        if operator == "*":
-            ends = [x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
-            return _checked(Binary("*", a.code, b.code), ends, a.exponent + b.exponent)
-        exponent = min(a.exponent, b.exponent)
-        a, b = _rescale(a, exponent), _rescale(b, exponent)
-        if operator == "+":
-            ends = [a.lower + b.lower, a.upper + b.upper]
-        else:
-            ends = [a.lower - b.upper, a.upper - b.lower]
-        return _checked(Binary(operator, a.code, b.code), ends, exponent)
+        return arithmetic.combine(operator, _bound(left, schema), _bound(right, schema))
 
     return Expression(bind, text=f"({_text(left)} {operator} {_text(right)})")
 
@@ -320,52 +339,14 @@ def _arithmetic(operator: Literal["+", "-", "*"], left: Operand, right: Operand)
 def _comparison(operator: Literal["<", "<=", "="], left: Operand, right: Operand) -> Expression:
     def bind(schema: Schema) -> Bounded:
         if isinstance(left, Expression) and isinstance(right, Expression):
-            return _compare_two(operator, left.bind(schema), right.bind(schema))
+            return arithmetic.compare_two(operator, left.bind(schema), right.bind(schema))
         if isinstance(left, Expression):
-            return _compare_literal(operator, left.bind(schema), right, swapped=False)
+            return arithmetic.compare_literal(operator, left.bind(schema), right, swapped=False)
         if isinstance(right, Expression):
-            return _compare_literal(operator, right.bind(schema), left, swapped=True)
+            return arithmetic.compare_literal(operator, right.bind(schema), left, swapped=True)
         raise InvalidArgument("a comparison needs a column.")
 
     return Expression(bind, text=f"({_text(left)} {operator} {_text(right)})")
-
-
-def _compare_two(operator: Operator, a: Bounded, b: Bounded) -> Bounded:
-    if {a.kind, b.kind} <= {"number", "flag"}:
-        exponent = min(a.exponent, b.exponent)
-        a, b = _rescale(_number(a), exponent), _rescale(_number(b), exponent)
-    elif a.kind != b.kind or a.labels != b.labels or a.step != b.step:
-        raise InvalidArgument("two columns can be compared if they are declared alike.")
-    elif a.kind == "label" and operator != "=":
-        raise InvalidArgument("categories have no order: use == or isin.")
-    return _flag(Binary(operator, a.code, b.code))
-
-
-def _compare_literal(operator: Operator, a: Bounded, mark: object, *, swapped: bool) -> Bounded:
-    """``a < mark``, or ``mark < a`` if swapped, with the literal taken exactly."""
-    if operator == "=" and a.kind in ("label", "flag"):
-        return _flag(Binary("=", a.code, Const(a.locate(mark))))
-    if a.kind == "label":
-        raise InvalidArgument("categories have no order: use == or isin.")
-    exact = _position(_number(a) if a.kind == "flag" else a, mark)
-    if operator == "=":
-        inside = exact.denominator == 1 and a.lower <= exact <= a.upper
-        return _flag(Binary("=", a.code, Const(int(exact))) if inside else Const(0))
-    strict = operator == "<"
-    if swapped:  # mark <= a: from ceil(mark) on; mark < a: from floor(mark) + 1 on
-        first = exact.__floor__() + 1 if strict else exact.__ceil__()
-        return _flag(Binary("<=", Const(_into(first, a)), a.code)) if first <= a.upper else _never()
-    last = exact.__ceil__() - 1 if strict else exact.__floor__()
-    return _flag(Binary("<=", a.code, Const(_into(last, a)))) if last >= a.lower else _never()
-
-
-def _into(value: int, a: Bounded) -> int:
-    """A threshold beyond the range acts like one at its end, and fits into 64 bits."""
-    return min(max(value, a.lower), a.upper)
-
-
-def _never() -> Bounded:
-    return _flag(Const(0))
 
 
 def _connective(operator: Literal["and", "or"], left: Expression, right: Expression) -> Expression:
@@ -373,7 +354,7 @@ def _connective(operator: Literal["and", "or"], left: Expression, right: Express
         raise InvalidArgument("& and | combine expressions; put comparisons in parentheses.")
 
     def bind(schema: Schema) -> Bounded:
-        a, b = (_of_kind(side.bind(schema), "flag") for side in (left, right))
-        return _flag(Binary(operator, a.code, b.code))
+        a, b = (of_kind(side.bind(schema), "flag") for side in (left, right))
+        return flag(Binary(operator, a.code, b.code))
 
     return Expression(bind, text=f"({left!r} {'&' if operator == 'and' else '|'} {right!r})")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, assert_never
 
@@ -18,7 +18,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.data.code import Bin, Binary, Clip, Code, Const, Operator, Pick, Ref
+from discreet.data.code import Bin, Binary, Clip, Code, Const, Divide, Operator, Pick, Ref
 from discreet.data.encode import Ints, by_value, encode, texts
 from discreet.data.engine import LIMB, PRIME, Row, mixer
 from discreet.data.plan import Program, Sum
@@ -45,7 +45,11 @@ class NarwhalsEngine:
         types = self.source.columns
         codes = {f: encode(data[f], column, kind=types[f]) for f, column in program.columns}
         rows = _rows(program, codes, _unit(program, data, types))
-        return _aggregate(program, rows if program.unit is None else _limit(program, rows, key))
+        rows = rows if program.unit is None else _limit(program, rows, key)
+        if program.bins is not None:
+            place, many = program.bins
+            rows = replace(rows, group=rows.group * many + rows.values[place])
+        return _aggregate(program, rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +136,9 @@ def _evaluate(code: Code, columns: dict[str, Ints]) -> Ints:
         case Binary(operator, left, right):
             a, b = _evaluate(left, columns), _evaluate(right, columns)
             return np.asarray(_OPERATIONS[operator](a, b), dtype=np.int64)
+        case Divide(left, right, zero):
+            a, b = _evaluate(left, columns), _evaluate(right, columns)
+            return np.where(b == 0, zero, np.floor_divide(a, np.where(b == 0, 1, b)))
         case Clip(inner, lower, upper):
             return np.clip(_evaluate(inner, columns), lower, upper)
         case Bin(inner, edges):
@@ -221,7 +228,7 @@ def _aggregate(program: Program, rows: _Rows) -> list[Row]:
     if len(rows.group) == 0:
         return []
     # Few groups fit into 16 bits, which NumPy sorts by radix.
-    group = rows.group.astype(np.uint16) if program.size <= 2**16 else rows.group
+    group = rows.group.astype(np.uint16) if program.entries <= 2**16 else rows.group
     together = (rows.unit, group) if program.count_units else (group,)
     rows = rows.take(np.lexsort(together))
     starts = np.flatnonzero(_first(rows.group))

@@ -1,0 +1,226 @@
+"""Arithmetic, comparison and choice on bounded code: exact, total, and never out of range."""
+
+from __future__ import annotations
+
+import datetime as dt
+from fractions import Fraction
+from functools import lru_cache
+from typing import Literal
+
+from discreet.core.errors import InvalidArgument
+from discreet.data.bounded import (
+    MOST_PICKS,
+    Bounded,
+    aligned,
+    checked,
+    flag,
+    labelled,
+    number,
+    of_kind,
+    position,
+    small,
+)
+from discreet.data.code import Binary, Clip, Code, Const, Divide, Operator, Pick
+from discreet.data.schema import EPOCH, Number
+
+Part = Literal["year", "month", "day", "weekday", "hour"]
+
+
+def combine(operator: Literal["+", "-", "*"], a: Bounded, b: Bounded) -> Bounded:
+    """Sum, difference or product of two numbers."""
+    a, b = number(a), number(b)
+    if operator == "*":
+        ends = [x * y for x in (a.lower, a.upper) for y in (b.lower, b.upper)]
+        return checked(Binary("*", a.code, b.code), ends, a.exponent + b.exponent)
+    a, b = aligned(a, b)
+    if operator == "+":
+        ends = [a.lower + b.lower, a.upper + b.upper]
+    else:
+        ends = [a.lower - b.upper, a.upper - b.lower]
+    return checked(Binary(operator, a.code, b.code), ends, a.exponent)
+
+
+def absolute(a: Bounded) -> Bounded:
+    """The distance from zero."""
+    a = number(a)
+    sign = Binary("-", Const(1), Binary("*", Const(2), Binary("<", a.code, Const(0))))
+    largest = max(-a.lower, a.upper)
+    least = 0 if a.lower <= 0 <= a.upper else min(abs(a.lower), abs(a.upper))
+    return checked(Binary("*", a.code, sign), (least, largest), a.exponent)
+
+
+def divide_by(a: Bounded, divisor: Fraction) -> Bounded:
+    """A number divided by a public one, rounded (halves up) so finely that no two values meet.
+
+    A divisor c = p/q makes ``a q / p``: exact if p is a power of two, else on a grid finer by the
+    least power of two that is not below c.
+    """
+    a = number(a)
+    if divisor == 0:
+        raise InvalidArgument("a number cannot be divided by the constant zero.")
+    p, q = abs(divisor.numerator), divisor.denominator * (1 if divisor > 0 else -1)
+    exact = p & (p - 1) == 0
+    finer = p.bit_length() - 1 if exact else max(0, -(-p // abs(q)) - 1).bit_length()
+    factor = q if exact else q << finer
+    ends = a.lower * factor, a.upper * factor
+    scaled = checked(Binary("*", a.code, Const(factor)), (*ends, factor), a.exponent - finer)
+    if exact:
+        return checked(scaled.code, ends, scaled.exponent)
+    # floor(x / p + 1/2) = floor((2 x + p) / (2 p))
+    doubled = [2 * end + p for end in ends]
+    top = checked(Binary("+", Binary("*", Const(2), scaled.code), Const(p)), (*doubled, 2 * p), 0)
+    code = Divide(top.code, Const(2 * p), 0)
+    return checked(code, (end // (2 * p) for end in doubled), scaled.exponent)
+
+
+def quotient(a: Bounded, b: Bounded, *, into: Number) -> Bounded:
+    """One number divided by another: nearest point of a declared range; ``missing`` for x/0."""
+    # In steps, x / y is (a 2**shift) / b; floor(x / y + 1/2) = floor((2 x + y) / (2 y)), for
+    # either sign of y.
+    a, b = number(a), number(b)
+    shift = a.exponent - b.exponent - into.exponent
+    x = combine("*", _whole(a), _constant(2 ** (1 + max(shift, 0))))
+    y = combine("*", _whole(b), _constant(2 ** max(-shift, 0)))
+    top, bottom = combine("+", x, y), combine("*", y, _constant(2))
+    code = Clip(Divide(top.code, bottom.code, into.missing), into.lower, into.upper)
+    return checked(code, (into.lower, into.upper), into.exponent)
+
+
+def floor_divide(a: Bounded, b: Bounded) -> Bounded:
+    """How often a public number fits into a number, rounded down."""
+    a, c = aligned(a, b)
+    divisor = _divisor(c)
+    ends = [end // divisor for end in (a.lower, a.upper)]
+    return checked(Divide(_whole(a).code, c.code, 0), ends, 0)
+
+
+def remainder(a: Bounded, b: Bounded) -> Bounded:
+    """What is left after `floor_divide` by a positive public number."""
+    a, c = aligned(a, b)
+    divisor = _divisor(c)
+    if divisor < 0:
+        raise InvalidArgument("the right side of % must be positive.")
+    times = [end // divisor for end in (a.lower, a.upper)]
+    whole = checked(
+        Binary("*", Divide(a.code, c.code, 0), c.code),
+        (*(n * divisor for n in times), a.lower, a.upper),
+        a.exponent,
+    )
+    ends = (0, divisor - 1)
+    if times[0] == times[1]:
+        ends = (a.lower - times[0] * divisor, a.upper - times[0] * divisor)
+    return checked(Binary("-", a.code, whole.code), ends, a.exponent)
+
+
+def choose(condition: Bounded, a: Bounded, b: Bounded) -> Bounded:
+    """One value where the condition holds, the other where it does not."""
+    test = of_kind(condition, "flag").code
+    if "label" in (a.kind, b.kind):
+        labels = tuple(dict.fromkeys([*a.labels, *b.labels]))
+        a, b = _relabelled(a, labels), _relabelled(b, labels)
+        return labelled(_either(test, a.code, b.code), labels)
+    if "date" in (a.kind, b.kind):
+        if a.kind != b.kind or a.step != b.step:
+            raise InvalidArgument("then and otherwise must both be dates with the same step.")
+    elif a.kind == b.kind == "flag":
+        return flag(_either(test, a.code, b.code))
+    else:
+        a, b = aligned(a, b)
+    return Bounded(
+        code=_either(test, a.code, b.code),
+        lower=min(a.lower, b.lower),
+        upper=max(a.upper, b.upper),
+        kind=a.kind,
+        exponent=a.exponent,
+        step=a.step,
+    )
+
+
+def date_part(a: Bounded, part: Part) -> Bounded:
+    """A part of a date (UTC) as a whole number; Monday is weekday 1."""
+    a = of_kind(a, "date")
+    if part == "hour":
+        if a.step == "day":
+            raise InvalidArgument("hour needs a date declared with step='hour'.")
+        hour = Binary("-", a.code, Binary("*", Divide(a.code, Const(24), 0), Const(24)))
+        return checked(hour, (0, 23), 0)
+    days, low, high = a.code, a.lower, a.upper
+    if a.step == "hour":
+        days, low, high = Divide(a.code, Const(24), 0), low // 24, high // 24
+    if high - low >= MOST_PICKS:
+        raise InvalidArgument(f"{part} takes dates within {MOST_PICKS} days: declare fewer.")
+    table = _calendar(low, high, part)
+    return checked(Pick(days, low, table), (min(table), max(table)), 0)
+
+
+@lru_cache(maxsize=64)
+def _calendar(first: int, last: int, part: Part) -> tuple[int, ...]:
+    days = (EPOCH + dt.timedelta(days=code) for code in range(first, last + 1))
+    if part == "weekday":
+        return tuple(day.isoweekday() for day in days)
+    return tuple(getattr(day, part) for day in days)
+
+
+def _either(test: Code, a: Code, b: Code) -> Code:
+    """``test * a + (1 - test) * b``: one of the products is zero, so nothing can overflow."""
+    return Binary("+", Binary("*", test, a), Binary("*", Binary("-", Const(1), test), b))
+
+
+def _relabelled(value: Bounded, labels: tuple[object, ...]) -> Bounded:
+    if value.kind != "label" or not small(value):
+        raise InvalidArgument("then and otherwise must both be categories or texts.")
+    table = tuple(labels.index(label) for label in value.labels)
+    return labelled(Pick(value.code, 0, table), value.labels)
+
+
+def _divisor(c: Bounded) -> int:
+    if c.lower != c.upper or c.lower == 0:
+        raise InvalidArgument("// and % take a public number other than zero on the right.")
+    return c.lower
+
+
+def _whole(a: Bounded) -> Bounded:
+    """The codes themselves as a whole number."""
+    return checked(a.code, (a.lower, a.upper), 0)
+
+
+def _constant(value: int) -> Bounded:
+    return checked(Const(value), (value,), 0)
+
+
+def compare_two(operator: Operator, a: Bounded, b: Bounded) -> Bounded:
+    """Two expressions of one kind."""
+    if {a.kind, b.kind} <= {"number", "flag"}:
+        a, b = aligned(a, b)
+    elif a.kind != b.kind or a.labels != b.labels or a.step != b.step:
+        raise InvalidArgument("two columns can be compared if they are declared alike.")
+    elif a.kind == "label" and operator != "=":
+        raise InvalidArgument("categories have no order: use == or isin.")
+    return flag(Binary(operator, a.code, b.code))
+
+
+def compare_literal(operator: Operator, a: Bounded, mark: object, *, swapped: bool) -> Bounded:
+    """``a < mark``, or ``mark < a`` if swapped, with the literal taken exactly."""
+    if operator == "=" and a.kind in ("label", "flag"):
+        return flag(Binary("=", a.code, Const(a.locate(mark))))
+    if a.kind == "label":
+        raise InvalidArgument("categories have no order: use == or isin.")
+    exact = position(number(a) if a.kind == "flag" else a, mark)
+    if operator == "=":
+        inside = exact.denominator == 1 and a.lower <= exact <= a.upper
+        return flag(Binary("=", a.code, Const(int(exact))) if inside else Const(0))
+    strict = operator == "<"
+    if swapped:  # mark <= a: from ceil(mark) on; mark < a: from floor(mark) + 1 on
+        first = exact.__floor__() + 1 if strict else exact.__ceil__()
+        return flag(Binary("<=", Const(_into(first, a)), a.code)) if first <= a.upper else _never()
+    last = exact.__ceil__() - 1 if strict else exact.__floor__()
+    return flag(Binary("<=", a.code, Const(_into(last, a)))) if last >= a.lower else _never()
+
+
+def _into(value: int, a: Bounded) -> int:
+    """A threshold beyond the range acts like one at its end, and fits into 64 bits."""
+    return min(max(value, a.lower), a.upper)
+
+
+def _never() -> Bounded:
+    return flag(Const(0))

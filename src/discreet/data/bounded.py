@@ -1,0 +1,149 @@
+"""Integer code with proven bounds: what an expression becomes when it meets a schema.
+
+Interval arithmetic shows that no row can make it overflow; every function here either gives code
+whose values fit into 64 bits, or refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from discreet.core import check
+from discreet.core.errors import InvalidArgument
+from discreet.data import schema as declared
+from discreet.data.code import Binary, Code, Const
+from discreet.data.schema import INT64, Label
+
+Kind: TypeAlias = Literal["number", "flag", "label", "date"]
+MOST_PICKS = 100_000
+"""Tables of values are no longer than this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounded:
+    """Integer code with its range; a number is ``code * 2**exponent``, a label its position."""
+
+    code: Code
+    lower: int
+    upper: int
+    kind: Kind
+    exponent: int = 0
+    labels: tuple[Label, ...] = ()
+    step: declared.Step = "day"
+
+    def label(self, code: int) -> Label:
+        """What a code stands for."""
+        match self.kind:
+            case "label":
+                return self.labels[code]
+            case "date":
+                return declared.date_label(code, step=self.step)
+            case "flag":
+                return bool(code)
+            case "number":
+                value = code * Fraction(2) ** self.exponent
+                return int(value) if value.denominator == 1 else float(value)
+
+    def locate(self, label: object) -> int:
+        """The code of a public label; an error if nothing can have it."""
+        if self.kind == "label":
+            found = [i for i, name in enumerate(self.labels) if name == label]
+            code = found[0] if found and not isinstance(label, bool) else None
+        elif self.kind == "date":
+            code = declared.date_code("value", label, step=self.step)
+        elif self.kind == "flag":
+            code = int(label) if isinstance(label, bool) else None
+        else:
+            exact = check.finite("value", label) / Fraction(2) ** self.exponent
+            code = int(exact) if exact.denominator == 1 else None
+        if code is None or not self.lower <= code <= self.upper:
+            raise InvalidArgument(f"value {label!r} is none that this expression can take.")
+        return code
+
+
+def flag(code: Code) -> Bounded:
+    """A condition."""
+    return Bounded(code=code, lower=0, upper=1, kind="flag")
+
+
+def labelled(code: Code, labels: tuple[Label, ...]) -> Bounded:
+    """A category with these labels."""
+    return Bounded(code=code, lower=0, upper=len(labels) - 1, kind="label", labels=labels)
+
+
+def small(value: Bounded) -> bool:
+    """Whether all values fit a table."""
+    return value.upper - value.lower < MOST_PICKS
+
+
+def of_kind(value: Bounded, kind: Kind) -> Bounded:
+    """The value, if it is of this kind."""
+    if value.kind != kind:
+        raise InvalidArgument(f"this operation takes a {kind}, got a {value.kind}.")
+    return value
+
+
+def number(value: Bounded) -> Bounded:
+    """A number; a flag counts as 0 or 1."""
+    if value.kind == "flag":
+        return Bounded(code=value.code, lower=0, upper=1, kind="number")
+    return of_kind(value, "number")
+
+
+def position(inner: Bounded, mark: object) -> Fraction:
+    """A public literal in steps of an expression's grid, exactly."""
+    if inner.kind == "date":
+        return Fraction(declared.date_code("value", mark, step=inner.step))
+    return check.finite("value", mark) / Fraction(2) ** inner.exponent
+
+
+def constant(value: object) -> Bounded:
+    """A public number, which must be a multiple of a power of two to be exact in arithmetic."""
+    exact = check.finite("value", value)
+    exponent = 1 - exact.denominator.bit_length()
+    if Fraction(2) ** -exponent != exact.denominator:
+        raise InvalidArgument(f"value {value} in arithmetic must be a dyadic number, such as 0.25.")
+    return checked(Const(exact.numerator), (exact.numerator,), exponent)
+
+
+def checked(code: Code, ends: Iterable[int], exponent: int) -> Bounded:
+    """A number whose extreme values are these, if they fit into 64 bits."""
+    ends = tuple(ends)
+    if max(map(abs, ends)) > INT64:
+        raise InvalidArgument(
+            "the bounds of this expression pass 2**63 steps of its grid: clip the parts, or "
+            "declare narrower bounds or a coarser grid."
+        )
+    return Bounded(code=code, lower=min(ends), upper=max(ends), kind="number", exponent=exponent)
+
+
+def rescale(value: Bounded, exponent: int) -> Bounded:
+    """The same number on a finer grid."""
+    factor = 2 ** (value.exponent - exponent)
+    if factor == 1:
+        return value
+    if value.lower == value.upper == 0:  # however large the factor
+        return checked(Const(0), (0,), exponent)
+    ends = value.lower * factor, value.upper * factor
+    return checked(Binary("*", value.code, Const(factor)), ends, exponent)
+
+
+def literal(value: object, *, beside: Bounded | None = None) -> Bounded:
+    """A public value as code: a text is a label, a date takes the step of what stands beside it."""
+    if isinstance(value, str):
+        return labelled(Const(0), (value,))
+    if isinstance(value, bool):
+        return flag(Const(int(value)))
+    if beside is not None and beside.kind == "date":
+        place = declared.date_code("value", value, step=beside.step)
+        return Bounded(code=Const(place), lower=place, upper=place, kind="date", step=beside.step)
+    return constant(value)
+
+
+def aligned(a: Bounded, b: Bounded) -> tuple[Bounded, Bounded]:
+    """Two numbers on the finer grid of the two."""
+    exponent = min(a.exponent, b.exponent)
+    return rescale(number(a), exponent), rescale(number(b), exponent)
