@@ -51,6 +51,8 @@ def _content(program: Program) -> tuple[_Field, ...]:
         sums = [total for total in program.sums if i in total.factors]
         known = [t.weight for t in sums if t.weight or len(t.factors) == 1]
         known += [math.isqrt(t.weight) for t in sums if t.factors == (i, i)]
+        if program.bins is not None and program.bins[0] == i:
+            known.append(program.bins[1] - 1)
         most = min(known, default=INT64)
         fields.append(_Field(name=f"v{i}", shift=most, width=2 * most + 1))
     return tuple(fields)
