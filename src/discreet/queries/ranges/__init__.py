@@ -1,0 +1,1 @@
+"""Counts of ranges and of streams on ordered domains."""
