@@ -30,7 +30,8 @@ def coefficients(size: int) -> Floats:
     k = np.arange(1, check.count("size", size)).astype(np.float64)
     ratios: Floats = np.ones(size)
     ratios[1:] = (2 * k - 1) / (2 * k)
-    return np.cumprod(ratios)
+    column: Floats = np.multiply.accumulate(ratios)
+    return column
 
 
 def inverse_coefficients(size: int) -> Floats:
@@ -38,7 +39,8 @@ def inverse_coefficients(size: int) -> Floats:
     k = np.arange(1, check.count("size", size)).astype(np.float64)
     ratios: Floats = np.ones(size)
     ratios[1:] = (2 * k - 3) / (2 * k)
-    return np.cumprod(ratios)
+    column: Floats = np.multiply.accumulate(ratios)
+    return column
 
 
 def on_grid(column: Floats, *, bits: int) -> Ints:
