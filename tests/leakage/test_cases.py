@@ -45,6 +45,7 @@ def test_names_are_unique_and_all_kinds_are_there() -> None:
         "permute and flip",
         "noisy max",
         "above threshold",
+        "partition selection",
     ):
         assert any(name.startswith(kind) for name in BY_NAME), kind
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from scipy import stats
 
-from discreet.leakage import exact, mistakes, variants
+from discreet.leakage import exact, mistakes, partitions, variants
 from discreet.leakage.case import Case
 from discreet.leakage.lattice import Lattice, discrete_laplace, point
 from discreet.leakage.mistakes import EPSILON, MISPRINTED, MIXED, THRESHOLD
@@ -21,7 +21,8 @@ from discreet.leakage.mistakes import EPSILON, MISPRINTED, MIXED, THRESHOLD
 def cases() -> tuple[Case, ...]:
     """Every demonstrator, with the inputs that show the mistake."""
     wrong_variants = (case for case in variants.cases() if case.broken)
-    return (*_scales(), *_noise(), *wrong_variants, *_sensitivities(), *_theorems(), *_inputs())
+    noise = (*_scales(), *_noise(), *wrong_variants)
+    return (*noise, *_sensitivities(), *_theorems(), *_inputs(), *partitions.broken())
 
 
 # ── the noise has the wrong size ──────────────────────────────────────────────────────────────

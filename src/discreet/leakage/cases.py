@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import stats
 
-from discreet.leakage import exact, lattice, outputs
+from discreet.leakage import exact, lattice, outputs, partitions
 from discreet.leakage.case import Case, Draw
 from discreet.leakage.lattice import Lattice
 from discreet.mechanisms.additive import Additive
@@ -38,7 +38,8 @@ Scores: TypeAlias = tuple[int, ...]
 
 def cases() -> tuple[Case, ...]:
     """Every mechanism of the library, on the neighbours that hurt it most."""
-    return (*_laplace(), *_gaussian(), *_truncated(), *_response(), *_selection(), *_threshold())
+    additive = (*_laplace(), *_gaussian(), *_truncated())
+    return (*additive, *_response(), *_selection(), *_threshold(), *partitions.cases())
 
 
 def _laplace() -> tuple[Case, ...]:
