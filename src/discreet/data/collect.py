@@ -8,14 +8,26 @@ from discreet.data.duckdb_engine import DuckDBEngine
 from discreet.data.engine import Engine, Table, tabulate
 from discreet.data.narwhals_engine import NarwhalsEngine
 from discreet.data.plan import Plan
-from discreet.data.source import Files, Frame, Relation, Source, check_source
+from discreet.data.source import (
+    Files,
+    Frame,
+    Relation,
+    Source,
+    SparkFrame,
+    Stream,
+    check_source,
+)
 
 
 def engine_of(source: Source) -> Engine:
-    """DuckDB for files and relations; frames are computed where they are, in memory."""
+    """DuckDB for files, relations and streams; frames are computed where they are."""
     match source:
-        case Files() | Relation():
+        case Files() | Relation() | Stream():
             return DuckDBEngine(source)
+        case SparkFrame():
+            from discreet.data.spark_engine import SparkEngine  # noqa: PLC0415 - optional
+
+            return SparkEngine(source)
         case Frame():
             return NarwhalsEngine(source)
         case _:

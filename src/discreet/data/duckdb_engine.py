@@ -6,7 +6,8 @@ The query knows the source by one alias and builds on nothing but integers after
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -22,6 +23,7 @@ from discreet.data.source import (
     EngineFailure,
     Files,
     Relation,
+    Stream,
     Type,
     arrow_dataset,
     private_connection,
@@ -33,24 +35,36 @@ _ALIAS = "discreet_source"
 
 @dataclass(frozen=True, slots=True)
 class DuckDBEngine:
-    """Files in a private connection, a relation in its own."""
+    """Files and streams in a private connection, a relation in its own."""
 
-    source: Files | Relation
+    source: Files | Relation | Stream
 
     def collect(self, program: Program, *, key: int) -> Sequence[Row]:
         query = compile_query(program, types=dict(self.source.columns), key=key)
-        return sealed("the query", lambda: self._run(query))
+        return sealed("the query", lambda: self._run(program, query))
 
-    def _run(self, query: str) -> Sequence[Row]:
+    def _run(self, program: Program, query: str) -> Sequence[Row]:
         match self.source:
             case Relation(relation=relation):
                 return _fetch(relation, query)
             case Files() as files:
-                # What does not fit into memory is spilled where only this user can read it.
-                with tempfile.TemporaryDirectory() as spill, private_connection() as connection:
-                    connection.execute(f"SET temp_directory = {text(spill)}")
-                    connection.execute("SET preserve_insertion_order = false")
+                with _spilling() as connection:
                     return _fetch(_open(files, connection), query)
+            case Stream(batches=batches, columns=columns):
+                used = {name for name, _ in program.columns} | {program.unit}
+                # A row needs a column to be counted.
+                names = [name for name in columns if name in used] or list(columns)[:1]
+                with _spilling() as connection, batches(names) as reader:
+                    return _fetch(connection.from_arrow(reader), query)
+
+
+@contextmanager
+def _spilling() -> Iterator[duckdb.DuckDBPyConnection]:
+    """What does not fit into memory is spilled where only this user can read it."""
+    with tempfile.TemporaryDirectory() as spill, private_connection() as connection:
+        connection.execute(f"SET temp_directory = {text(spill)}")
+        connection.execute("SET preserve_insertion_order = false")
+        yield connection
 
 
 def _fetch(relation: duckdb.DuckDBPyRelation, query: str) -> Sequence[Row]:

@@ -1,4 +1,4 @@
-"""Where the rows are: files, a DuckDB relation, or a frame in memory.
+"""Where the rows are: files, a DuckDB relation, a frame, a stream of Arrow batches, a cluster.
 
 Opening a source reads names and types, never a row. What a source holds appears in no message and
 no repr, not even its column names: the first line of a CSV without a header is somebody's data.
@@ -9,7 +9,8 @@ from __future__ import annotations
 import csv
 import importlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -27,6 +28,7 @@ Type: TypeAlias = Literal[
 ]
 """What a source says a column is; `exact`: decimals and integers beyond 64 bits, read as text."""
 Format: TypeAlias = Literal["csv", "parquet", "arrow"]
+EngineName: TypeAlias = Literal["spark"]
 T = TypeVar("T")
 
 _SUFFIXES: Mapping[str, Format] = {
@@ -38,6 +40,7 @@ _SUFFIXES: Mapping[str, Format] = {
     ".ipc": "arrow",
 }
 _LONGEST_HEADER = 2**20
+POSTGRES = ("postgresql://", "postgres://")
 _INTEGERS = ["TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"]
 _TEXTS: frozenset[Type] = frozenset({"text", "object"})
 _NUMBERS: frozenset[Type] = _TEXTS | {"integer", "exact", "float", "boolean"}
@@ -73,7 +76,23 @@ class Frame:
     columns: Mapping[str, Type] = field(repr=False)
 
 
-Source: TypeAlias = Files | Relation | Frame
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """Arrow batches of the named columns, read once by DuckDB as they arrive."""
+
+    batches: Callable[[Sequence[str]], AbstractContextManager[Any]] = field(repr=False)
+    columns: Mapping[str, Type] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkFrame:
+    """A Spark frame, run on its own session's cluster."""
+
+    frame: Any = field(repr=False)
+    columns: Mapping[str, Type] = field(repr=False)
+
+
+Source: TypeAlias = Files | Relation | Frame | Stream | SparkFrame
 
 
 def sealed(what: str, action: Callable[[], T]) -> T:
@@ -88,24 +107,84 @@ def sealed(what: str, action: Callable[[], T]) -> T:
     raise EngineFailure(f"{what} failed ({kind}); details are withheld, they can quote rows.")
 
 
-def open_source(thing: object, *, format: Format | None = None, delimiter: str = ",") -> Source:  # noqa: A002
-    """A path to a file or folder, a DuckDB relation, or any frame that narwhals speaks."""
+def open_source(
+    thing: object,
+    *,
+    format: Format | None = None,  # noqa: A002
+    delimiter: str = ",",
+    engine: EngineName | None = None,
+    spark: str | None = None,
+) -> Source:
+    """What `discreet.table` takes: a path, an address, a DuckDB relation, or a frame.
+
+    Files are read by DuckDB, or with ``engine="spark"`` by the active Spark session; without one, a
+    session is started on the master that ``spark`` or Spark's own configuration names.
+    """
+    if engine not in (None, "spark"):
+        raise InvalidArgument(f"engine must be 'spark' or left out, got {engine!r}.")
+    if spark is not None and engine is None:
+        raise InvalidArgument("spark names a master: it needs engine='spark'.")
+    if isinstance(thing, str) and thing.startswith(POSTGRES):
+        if engine is not None:
+            raise Unsupported("a PostgreSQL table is read by DuckDB: leave engine out.")
+        return _room("postgres_source").open_postgres(thing)  # type: ignore[no-any-return]
     if isinstance(thing, str | Path):
-        return _files(Path(thing), format=format, delimiter=delimiter)
+        files = _files(Path(thing), format=format, delimiter=delimiter)
+        if engine is None:
+            return files
+        return _room("spark_source").read_files(files, master=spark)  # type: ignore[no-any-return]
     if isinstance(thing, duckdb.DuckDBPyRelation):
         return Relation(relation=thing, columns=_relation_columns(thing))
+    return _frame(thing)
+
+
+def _room(module: str) -> Any:
+    """A module of this room whose libraries are optional."""
+    return importlib.import_module(f"discreet.data.{module}")
+
+
+def _frame(thing: object) -> Source:
     frame = sealed("reading the frame", lambda: nw.from_native(thing, pass_through=True))
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         raise InvalidArgument(
             f"source must be a path, a DuckDB relation or a data frame, got {type(thing).__name__}."
         )
-    if frame.implementation.is_duckdb():
+    kind = frame.implementation
+    if kind.is_duckdb():
         return open_source(frame.to_native())
-    if isinstance(frame, nw.LazyFrame) and not frame.implementation.is_polars():
-        raise Unsupported(f"a lazy frame of {frame.implementation} cannot be read yet.")
+    if kind.is_pyspark() or kind.is_pyspark_connect():
+        return _room("spark_source").open_frame(frame.to_native())  # type: ignore[no-any-return]
+    if kind.is_ibis():
+        return _ibis(frame.to_native())
+    if isinstance(frame, nw.LazyFrame) and not kind.is_polars():
+        raise Unsupported(
+            f"a lazy frame of {kind.value} cannot be read: write it to Parquet, or compute it."
+        )
     schema = sealed("reading the frame's schema", frame.collect_schema)
     types = {name: _frame_type(dtype) for name, dtype in schema.items()}
     return Frame(frame=frame, columns=MappingProxyType(types))
+
+
+def _ibis(table: Any) -> Stream:
+    """An Ibis expression of any backend, which computes it and hands over batches."""
+
+    @contextmanager
+    def batches(names: Sequence[str]) -> Iterator[Any]:
+        with table.select(*names).to_pyarrow_batches() as reader:
+            yield reader
+
+    schema = sealed("reading the schema", lambda: table.schema().to_pyarrow())
+    return Stream(batches=batches, columns=arrow_columns(schema))
+
+
+def arrow_columns(schema: Any) -> Mapping[str, Type]:
+    """The types that DuckDB sees in Arrow batches of this schema."""
+
+    def types() -> Mapping[str, Type]:
+        with private_connection() as connection:
+            return _relation_columns(connection.from_arrow(schema.empty_table()))
+
+    return sealed("reading the schema", types)
 
 
 def public_keys(table: object, *, columns: Sequence[str]) -> tuple[Key, ...]:

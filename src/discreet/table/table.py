@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.exact import Number
@@ -263,12 +263,17 @@ def table(  # noqa: PLR0913 - each has a name, most a default
     account: Account | None = None,
     relation: Relation = Relation.ADD_REMOVE,
     delimiter: str = ",",
+    engine: Literal["spark"] | None = None,
+    spark: str | None = None,
 ) -> Table:
-    """Open a private table: a CSV, Parquet or Arrow file or folder, a DuckDB relation, or a frame.
+    """Open a private table: a file or folder, a PostgreSQL table, a DuckDB relation, or a frame.
 
     ``columns`` declares what may be asked about (`integer`, `real`, `category`, `date`,
     `boolean`); nothing is inferred from the rows. ``unit`` names the column that says whose a row
     is, and the limits say how much of one unit is used; without it each row is another unit.
+
+    Files are CSV, Parquet or Arrow; with ``engine="spark"`` Spark reads them, in the active session
+    or one on the master ``spark``. A PostgreSQL table is ``postgresql://host/db#schema.table``.
     """
     from discreet.data.source import open_source  # noqa: PLC0415 - engines are slow to import
 
@@ -290,7 +295,8 @@ def table(  # noqa: PLR0913 - each has a name, most a default
                 f"got {type(column).__name__}."
             )
     setting = Setting(schema=dict(columns), unit=unit, limits=limits, relation=relation)
-    return Table(source=open_source(source, delimiter=delimiter), setting=setting, account=account)
+    opened = open_source(source, delimiter=delimiter, engine=engine, spark=spark)
+    return Table(source=opened, setting=setting, account=account)
 
 
 def protection(setting: Setting) -> str:

@@ -57,6 +57,8 @@ def _released(file: ReleaseFile, planned: Design, account: Account) -> list[Rele
         account=account,
         relation=file.setting.relation,
         delimiter=file.delimiter,
+        engine=file.engine,
+        spark=file.spark,
     )
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
 from discreet.core.errors import InvalidArgument, PrivacyError
@@ -29,6 +29,7 @@ _COLUMNS: Mapping[str, Callable[..., Column]] = {
     "boolean": schema.boolean,
 }
 _LIMITS = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
+_TABLE = ("source", "delimiter", "engine", "spark", "unit", "relation", *_LIMITS)
 _TESTS: Mapping[str, Callable[[Expression, Any], Expression]] = {
     "is": lambda column, value: column == value,
     "is_not": lambda column, value: column != value,
@@ -58,6 +59,8 @@ class ReleaseFile:
     title: str
     source: str
     delimiter: str
+    engine: Literal["spark"] | None
+    spark: str | None
     setting: Setting
     ledger: str
     account: str
@@ -102,7 +105,7 @@ def read(path: Path) -> ReleaseFile:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidArgument(f"{path}: is not TOML: {error}.") from None
     _known("file", content, ("title", "table", "columns", "account", "statistic"))
-    table = _section(content, "table", ("source", "delimiter", "unit", "relation", *_LIMITS))
+    table = _section(content, "table", _TABLE)
     account = _section(content, "account", ("ledger", "name", "limit"))
     statistics = content.get("statistic", [])
     if not isinstance(statistics, list) or not statistics:
@@ -116,8 +119,10 @@ def read(path: Path) -> ReleaseFile:
     )
     return ReleaseFile(
         title=str(content.get("title", path.stem)),
-        source=str(path.parent / _text(table, "table", "source")),
+        source=_source(_text(table, "table", "source"), path.parent),
         delimiter=table.get("delimiter", ","),
+        engine=table.get("engine"),
+        spark=table.get("spark"),
         setting=setting,
         ledger=_ledger(_text(account, "account", "ledger"), path.parent),
         account=_text(account, "account", "name"),
@@ -235,6 +240,11 @@ def _relation(given: object) -> Relation:
     if given not in known:
         raise InvalidArgument(f"table.relation must be one of {', '.join(known)}, got {given!r}.")
     return known[str(given)]
+
+
+def _source(given: str, folder: Path) -> str:
+    """An address, or a path that stands beside the release file."""
+    return given if "://" in given else str(folder / given)
 
 
 def _ledger(url: str, folder: Path) -> str:

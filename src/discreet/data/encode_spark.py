@@ -1,0 +1,201 @@
+"""Spark columns that turn raw values into codes: the same functions of a value as in `encode_sql`.
+
+Built from column objects, never from SQL text: how Spark reads a text depends on the settings of
+the session. For the same reason nothing here can overflow or fail a cast, which a session may
+answer with an error or with a wrong number, and texts are compared as bytes, without collations.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pyspark.sql import Column as Value
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import DataType, TimestampNTZType
+
+from discreet.core.exact import round_down, round_up
+from discreet.data.schema import Boolean, Category, Column, Date, Number
+from discreet.data.source import Type
+from discreet.data.text import FALSE, MOMENT, NUMBER, TRUE, WHOLE
+
+_HOUR = 3_600_000_000  # microseconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """The three columns of one field; ``levels`` are to be joined on the number."""
+
+    raw: Value
+    number: Value
+    code: Value
+    levels: tuple[str | int, ...] | None = None
+
+
+def whole(value: int) -> Value:
+    """A 64-bit literal."""
+    return f.lit(value).cast("bigint")
+
+
+def matches(plain: Value, pattern: str) -> Value:
+    """Whether the whole text fits the pattern; ``$`` would forgive a line break."""
+    return plain.rlike(rf"\A(?:{pattern})\z")
+
+
+def text(source: Value) -> Value:
+    """The text itself, free of any collation."""
+    return source.cast("binary").cast("string")
+
+
+def divided(value: Value, by: int) -> Value:
+    """The quotient of whole numbers, rounded down."""
+    cut = f.call_function("div", value, whole(by))
+    return cut - f.when(value % whole(by) < 0, 1).otherwise(0)
+
+
+def numbered(
+    session: SparkSession, values: Iterable[str | int], *, names: tuple[str, str]
+) -> DataFrame:
+    """A small public table: each value with its place. It travels inside the plan, as one text."""
+    values = list(values)
+    kind = "string" if isinstance(values[0], str) else "bigint"
+    array = f.from_json(f.lit(json.dumps(values)), f"array<{kind}>")
+    table = session.range(0, 1, 1, 1).select(f.posexplode(array).alias("place", "value"))
+    value = f.col("value").cast("binary") if kind == "string" else f.col("value")
+    return f.broadcast(table.select(value.alias(names[0]), whole_of("place").alias(names[1])))
+
+
+def whole_of(name: str) -> Value:
+    """A column as 64 bits."""
+    return f.col(name).cast("bigint")
+
+
+def steps(column: Column, *, kind: Type, source: Value, stored: DataType, i: int) -> Steps:
+    """How the i-th field is encoded; ``stored`` is Spark's own name for its type."""
+    raw = _raw(kind, source, stored)
+    r, n = f.col(f"r{i}"), f.col(f"n{i}")
+    match column:
+        case Number():
+            return _number(column, kind, raw, i)
+        case Category():
+            return _category(column, kind, raw, i)
+        case Date():
+            code = n if column.step == "hour" else divided(n, 24)
+            inside = code.between(whole(column.lower), whole(column.upper))
+            code = f.when(inside, code).otherwise(whole(column.missing))
+            return Steps(raw=raw, number=_hours(r) if kind == "text" else r, code=code)
+        case Boolean():
+            if kind == "text":
+                word = f.lower(f.trim(r))
+                yes, no = word.isin(*TRUE), word.isin(*FALSE)
+            else:
+                yes, no = r == 1, r == 0
+            number = f.when(yes, whole(1)).when(no, whole(0))
+            return Steps(raw=raw, number=number, code=f.coalesce(n, whole(column.missing)))
+
+
+def _raw(kind: Type, source: Value, stored: DataType) -> Value:
+    """Texts as texts, moments as hours since 1970, numbers as 64 bits."""
+    match kind:
+        case "text":
+            return f.coalesce(text(source), f.lit(""))
+        case "exact":
+            return f.coalesce(source.cast("string"), f.lit(""))
+        case "float":
+            return source.cast("double")
+        case "date":
+            return f.unix_date(source).cast("bigint") * 24
+        case "time" if isinstance(stored, TimestampNTZType):
+            # A moment without a zone is UTC here; a cast would take the session's zone.
+            return f.unix_date(source.cast("date")).cast("bigint") * 24 + f.hour(source)
+        case "time":
+            return divided(f.unix_micros(source), _HOUR)
+        case _:
+            return source.cast("bigint")
+
+
+def _number(column: Number, kind: Type, raw: Value, i: int) -> Steps:
+    r, n = f.col(f"r{i}"), f.col(f"n{i}")
+    low, high, missing = whole(column.lower), whole(column.upper), whole(column.missing)
+    if kind in ("integer", "boolean") and column.exponent == 0:
+        clipped = f.least(f.greatest(n, low), high)
+        return Steps(raw=raw, number=r, code=f.when(n.isNull(), missing).otherwise(clipped))
+    # floor gives 64 bits and stops at their ends, which lie outside of the bounds.
+    down = f.floor(n)
+    half = f.when(n - down.cast("double") >= 0.5, 1).otherwise(0)
+    code = (
+        f.when(n.isNull() | f.isnan(n), missing)
+        .when(n >= round_up(Fraction(column.upper)), high)
+        .when(n <= round_down(Fraction(column.lower)), low)
+        .otherwise(down + half)
+    )
+    scale = f.lit(2.0**-column.exponent)
+    if kind not in ("text", "exact"):
+        return Steps(raw=raw, number=r.cast("double") * scale, code=code)
+    plain = f.trim(r)
+    number = f.when(matches(plain, NUMBER), plain.try_cast("double")) * scale
+    if column.exponent == 0:  # long whole numbers, exactly
+        big = "decimal(38,0)"
+        clipped = f.least(f.greatest(plain.try_cast(big), low.cast(big)), high.cast(big))
+        code = f.when(matches(plain, WHOLE), clipped.cast("bigint")).otherwise(code)
+    return Steps(raw=raw, number=number, code=code)
+
+
+def _category(column: Category, kind: Type, raw: Value, i: int) -> Steps:
+    r = f.col(f"r{i}")
+    if isinstance(column.levels[0], str):
+        number, absent = r.cast("binary"), r == ""
+    else:
+        number, absent = _whole_or_null(kind, r), _absent(kind, r)
+    place = f.coalesce(f.col(f"place{i}"), whole(column.unknown))
+    code = f.when(absent, whole(column.missing)).otherwise(place)
+    return Steps(raw=raw, number=number, code=code, levels=column.levels)
+
+
+def _absent(kind: Type, r: Value) -> Value:
+    match kind:
+        case "text" | "exact":
+            return f.trim(r) == ""
+        case "float":
+            return r.isNull() | f.isnan(r)
+        case _:
+            return r.isNull()
+
+
+def _whole_or_null(kind: Type, r: Value) -> Value:
+    """The 64-bit whole number that a value is, else null."""
+
+    def of_double(x: Value) -> Value:
+        exact = (x == f.floor(x).cast("double")) & (f.abs(x) < 2.0**63)
+        return f.when(exact, f.floor(x))
+
+    match kind:
+        case "text" | "exact":
+            plain = f.trim(r)
+            return f.when(
+                matches(plain, WHOLE), plain.try_cast("decimal(38,0)").try_cast("bigint")
+            ).when(matches(plain, NUMBER), of_double(plain.try_cast("double")))
+        case "float":
+            return of_double(r)
+        case _:
+            return r
+
+
+def _hours(r: Value) -> Value:
+    """Hours since 1970 of a text; null where there is no such moment."""
+    plain = f.trim(r)
+    # Python's calendar begins with the year 1.
+    day = f.when(~plain.startswith("0000"), f.substring(plain, 1, 10).try_cast("date"))
+    ahead = _digits(plain, -5) * 60 + _digits(plain, -2)
+    sign = f.substring(plain, -6, 1)
+    zone = f.when(f.length(plain) > 16, f.when(sign == "+", ahead).when(sign == "-", -ahead))
+    minutes = f.unix_date(day).cast("bigint") * 1440 + _digits(plain, 12) * 60
+    minutes += _digits(plain, 15) - f.coalesce(zone, whole(0))
+    return f.when(matches(plain, MOMENT), divided(minutes, 60))
+
+
+def _digits(plain: Value, place: int) -> Value:
+    return f.coalesce(f.substring(plain, place, 2).try_cast("bigint"), whole(0))

@@ -1,0 +1,340 @@
+"""Spark: the whole program as one lazy frame of column expressions, run where the rows are.
+
+No Python runs on the workers, nothing there is random, and only sums per group come back: noise is
+drawn in this process. The frame's session is left as it is; `encode_spark` says how.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add, eq, le, lt, mul, sub
+from typing import assert_never
+
+from pyspark.sql import Column as Value
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from discreet.data.code import Bin, Binary, Clip, Code, Const, Divide, Operator, Pick, Ref
+from discreet.data.encode_spark import matches, numbered, steps, whole, whole_of
+from discreet.data.engine import LIMB, PRIME, Row, mixer
+from discreet.data.plan import MOST_ROWS, Program, Sum
+from discreet.data.schema import INT64
+from discreet.data.source import SparkFrame, Type, sealed
+from discreet.data.text import UNIT
+
+_SPLIT = 21  # bits: sums of 2**40 such numbers stay below 2**62
+_HIGH = 44  # bits: what is left of a product below 2**87 has 43
+
+
+@dataclass(frozen=True, slots=True)
+class SparkEngine:
+    """A Spark frame, run by its own session."""
+
+    source: SparkFrame
+
+    def collect(self, program: Program, *, key: int) -> Sequence[Row]:
+        return sealed("the Spark job", lambda: self._run(program, key))
+
+    def _run(self, program: Program, key: int) -> Sequence[Row]:
+        frame = compile_frame(program, source=self.source, key=key)
+        shifts = [_shifts(total) for total in program.sums]
+        return [_joined(row, shifts) for row in frame.collect()]
+
+
+def _joined(row: Row, shifts: Sequence[Sequence[int]]) -> Row:
+    """Put the parts of each sum together, in integers without end."""
+    whole, place = list(row[:3]), 3
+    for each in shifts:
+        parts = row[place : place + len(each)]
+        whole.append(sum(int(part) << shift for part, shift in zip(parts, each, strict=True)))
+        place += len(each)
+    return whole
+
+
+def compile_frame(program: Program, *, source: SparkFrame, key: int) -> DataFrame:
+    """The whole program as one lazy frame: group, rows, units, parts of sums."""
+    frame = _encode(program, source)
+    frame, where, index, values = _evaluate(program, frame)
+    frame = _group(program, frame, where=where, index=index, values=values)
+    textual = program.unit is not None and source.columns[program.unit] == "text"
+    limits = program.limits
+    chooser = _Chooser(key=key, number=_hashed() if textual else f.col("u"))
+    if limits.groups_per_unit is not None and limits.groups_per_unit < program.size:
+        frame = chooser.groups(frame, limit=limits.groups_per_unit)
+    if limits.rows_per_unit_and_group is not None:
+        frame = chooser.rows(
+            frame, part=["u", "g"], limit=limits.rows_per_unit_and_group, purpose="rows in group"
+        )
+    if limits.rows_per_unit is not None:
+        frame = chooser.rows(frame, part=["u"], limit=limits.rows_per_unit, purpose="rows")
+    if program.bins is not None:
+        place, many = program.bins
+        frame = frame.withColumn("g", f.col("g") * many + f.col(f"v{place}"))
+    return _aggregate(program, frame)
+
+
+def _encode(program: Program, source: SparkFrame) -> DataFrame:
+    # By position: a session may hold that x and X, or what a dot separates, are the same name.
+    stored = {field.name: field.dataType for field in source.frame.schema.fields}
+    places = {field: f"s{i}" for i, field in enumerate(source.columns)}
+    frame: DataFrame = source.frame.toDF(*places.values())
+    parts = [
+        steps(
+            column,
+            kind=source.columns[field],
+            source=f.col(places[field]),
+            stored=stored[field],
+            i=i,
+        )
+        for i, (field, column) in enumerate(program.columns)
+    ]
+    raws = [part.raw.alias(f"r{i}") for i, part in enumerate(parts)]
+    if program.unit is None:
+        frame = frame.select(f.lit(None).cast("bigint").alias("u"), *raws)
+    else:
+        unit = _unit(source.columns[program.unit], f.col(places[program.unit]))
+        frame = frame.select(unit.alias("u"), *raws).where(f.col("u").isNotNull())
+    frame = frame.select("*", *(part.number.alias(f"n{i}") for i, part in enumerate(parts)))
+    for i, part in enumerate(parts):
+        if part.levels is not None:
+            names = (f"level{i}", f"place{i}")
+            levels = numbered(frame.sparkSession, part.levels, names=names)
+            frame = frame.join(levels, on=f.col(f"n{i}") == f.col(names[0]), how="left")
+    return frame.select("u", *(part.code.alias(f"c{i}") for i, part in enumerate(parts)))
+
+
+def _unit(kind: Type, field: Value) -> Value:
+    """Whole numbers as they are, text as bytes (collations must not merge people)."""
+    match kind:
+        case "text":
+            name = field.cast("binary")
+            return f.when(f.length(name) > 0, name)
+        case "float":
+            number = field.cast("double")
+            fine = (number == f.floor(number).cast("double")) & (f.abs(number) <= 2.0**53)
+            return f.when(fine, f.floor(number))
+        case _:
+            return field.cast("bigint")
+
+
+def _hashed() -> Value:
+    """A number for a unit that is text: itself if it is one, else 63 bits of its MD5."""
+    name = f.col("u").cast("string")
+    digest = f.md5(f.col("u"))
+    # The last eight bytes, least significant first, shifted right by one.
+    pairs = [f.substring(digest, place, 2) for place in range(31, 16, -2)]
+    high, low = (f.conv(f.concat(*half), 16, 10).cast("bigint") for half in (pairs[:4], pairs[4:]))
+    hashed = high * whole(2**31) + f.shiftright(low, 1)
+    return f.coalesce(f.when(matches(name, UNIT), name.try_cast("bigint")), hashed)
+
+
+def _evaluate(
+    program: Program, frame: DataFrame
+) -> tuple[DataFrame, Value | None, Value, list[Value]]:
+    """Add one column for each node of the expressions, innermost first."""
+    places = {field: f"c{i}" for i, (field, _) in enumerate(program.columns)}
+    names: dict[Code, str] = {}
+    layers: list[list[Value]] = []
+
+    def visit(code: Code) -> tuple[Value, int]:
+        """The column or literal of a node, and the layer after which it exists."""
+        match code:
+            case Ref(column):
+                return f.col(places[column]), 0
+            case Const(value):
+                return whole(value), 0
+        inner = (code.left, code.right) if isinstance(code, Binary | Divide) else (code.inner,)
+        seen = [visit(part) for part in inner]
+        depth = 1 + max(layer for _, layer in seen)
+        if code not in names:
+            names[code] = f"e{len(names)}"
+            layers.extend([] for _ in range(depth - len(layers)))
+            layers[depth - 1].append(_node(code, [value for value, _ in seen]).alias(names[code]))
+        return f.col(names[code]), depth
+
+    where = None if program.where is None else visit(program.where)[0]
+    index = visit(program.index)[0]
+    values = [visit(value)[0] for value in program.values]
+    for layer in layers:
+        frame = frame.select("*", *layer)
+    return frame, where, index, values
+
+
+def _node(code: Binary | Clip | Bin | Pick | Divide, inner: list[Value]) -> Value:
+    x = inner[0]
+    match code:
+        case Binary(operator):
+            return _OPERATIONS[operator](x, inner[1]).cast("bigint")
+        case Divide(_, _, zero):
+            # div cuts towards zero: one less where signs differ and a rest is left.
+            y = f.when(inner[1] != 0, inner[1])
+            less = (x % y != 0) & ((x < 0) != (y < 0))
+            return f.coalesce(f.call_function("div", x, y) - less.cast("bigint"), whole(zero))
+        case Clip(_, lower, upper):
+            return f.least(f.greatest(x, whole(lower)), whole(upper))
+        case Bin(_, edges):
+            return _position(x, edges)
+        case Pick(_, first, table):
+            return f.get(_array(table), x - whole(first))
+        case _:
+            assert_never(code)
+
+
+_OPERATIONS: Mapping[Operator, Callable[[Value, Value], Value]] = {
+    "+": add,
+    "-": sub,
+    "*": mul,
+    "<": lt,
+    "<=": le,
+    "=": eq,
+    "and": f.least,
+    "or": f.greatest,
+}
+
+
+def _array(values: Sequence[int]) -> Value:
+    return f.from_json(f.lit(json.dumps(values)), "array<bigint>")
+
+
+def _position(x: Value, edges: Sequence[int]) -> Value:
+    """How many edges are not above x, by halving: adds 2**k whenever that many more are."""
+    steps = [2**k for k in reversed(range(len(edges).bit_length()))]
+    marks = _array(edges)
+
+    def further(found: Value, step: Value) -> Value:
+        # Beyond the last edge there is null, which is not below x.
+        return found + f.when(f.get(marks, found + step - 1) <= x, step).otherwise(whole(0))
+
+    return f.aggregate(_array(steps), whole(0), further)
+
+
+def _group(
+    program: Program, frame: DataFrame, *, where: Value | None, index: Value, values: list[Value]
+) -> DataFrame:
+    """Rows that pass the filter and have a public key: unit, group, values."""
+    if where is not None:
+        frame = frame.where(where == 1)
+    kept = [value.alias(f"v{i}") for i, value in enumerate(values)]
+    frame = frame.select("u", index.alias("g"), *kept)
+    if program.cells is None:
+        return frame
+    keys = numbered(frame.sparkSession, program.cells, names=("cell", "k"))
+    joined = frame.join(keys, on=f.col("g") == f.col("cell"), how="inner")
+    return joined.select("u", f.col("k").alias("g"), *(f"v{i}" for i in range(len(values))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chooser:
+    """Keeps evenly spaced places of each unit, from a start that key and unit decide."""
+
+    key: int
+    number: Value
+
+    def groups(self, frame: DataFrame, *, limit: int) -> DataFrame:
+        """Keep ``limit`` groups of each unit."""
+        unit = Window.partitionBy("u")
+        place = f.dense_rank().over(unit.orderBy("g")).cast("bigint") - 1
+        many = f.max("place").over(unit) + 1
+        ranked = frame.withColumn("place", place).withColumn("many", many)
+        return self._choose(frame, ranked, limit=limit, purpose="groups")
+
+    def rows(self, frame: DataFrame, *, part: list[str], limit: int, purpose: str) -> DataFrame:
+        """Keep ``limit`` rows of each part, in the order of their content."""
+        content = [column for column in frame.columns if column != "u"]
+        window = Window.partitionBy(*part)
+        place = f.row_number().over(window.orderBy(*content)).cast("bigint") - 1
+        many = f.count(f.lit(1)).over(window)
+        ranked = frame.withColumns({"place": place, "many": many})
+        return self._choose(frame, ranked, limit=limit, purpose=purpose)
+
+    def _choose(
+        self, frame: DataFrame, ranked: DataFrame, *, limit: int, purpose: str
+    ) -> DataFrame:
+        place, many = f.col("place"), f.col("many")
+        # Units within the limit need no start: their text is not even hashed.
+        start = f.when(many > limit, self.number).otherwise(whole(0))
+        ranked = _mixed(ranked.withColumn("w", start), key=self.key, purpose=purpose)
+        chosen = (place * limit + f.col("h") % many) % many < limit
+        # Spark numbers places in 32 bits; who has more rows than that has none counted.
+        ranked = ranked.where((many <= limit) | ((many < 2**31) & chosen))
+        return ranked.select(*frame.columns)
+
+
+def _mixed(frame: DataFrame, *, key: int, purpose: str) -> DataFrame:
+    """Add the keyed hash ``h`` of the number ``w`` (and the group); see `engine.Mixer`."""
+    mix = mixer(key, purpose=purpose)
+    limbs = [*zip(_limbs("w"), mix.unit, strict=True)]
+    if purpose == "rows in group":
+        limbs += zip(_limbs("g"), mix.group, strict=True)
+    parts = [limb * factor % PRIME for limb, factor in limbs]
+    frame = frame.withColumn("h", reduce(add, parts) % PRIME)
+    x, y = f.col("x"), f.col("y")
+    for constant in mix.rounds:
+        frame = frame.withColumn("x", (f.col("h") + constant) % PRIME)
+        frame = frame.withColumn("y", x * x % PRIME)
+        frame = frame.withColumn("h", (y * y % PRIME) * x % PRIME)
+    return frame
+
+
+def _limbs(name: str) -> tuple[Value, Value, Value]:
+    value, mask = whole_of(name), whole(LIMB)
+    return (
+        value.bitwiseAND(mask),
+        f.shiftright(value, 31).bitwiseAND(mask),
+        f.shiftright(value, 62).bitwiseAND(whole(3)),
+    )
+
+
+def _aggregate(program: Program, frame: DataFrame) -> DataFrame:
+    columns, parts = [f.count(f.lit(1)).alias("n")], 0
+    for total in program.sums:
+        for part in _parts(total):
+            columns.append(f.sum(part).alias(f"p{parts}"))
+            parts += 1
+    sums = [f"p{i}" for i in range(parts)]
+    if not program.count_units or program.unit is None:
+        frame = frame.groupBy("g").agg(*columns)
+        return frame.select("g", "n", f.col("n").alias("u"), *sums)
+    # First each unit in each group, then the groups: distinct units come as a plain count.
+    frame = frame.groupBy("u", "g").agg(*columns)
+    units = f.count(f.lit(1)).alias("units")
+    return frame.groupBy("g").agg(f.sum("n"), units, *(f.sum(part) for part in sums))
+
+
+def _shifts(total: Sum) -> list[int]:
+    """How far each part of a sum is shifted."""
+    if total.weight * MOST_ROWS <= INT64:
+        return [0]
+    thirds = [0, _SPLIT, 2 * _SPLIT]
+    return thirds if total.weight <= INT64 else [*thirds, *(_HIGH + shift for shift in thirds)]
+
+
+def _parts(total: Sum) -> list[Value]:
+    """64-bit parts of a product, so small that sums of them cannot overflow.
+
+    Spark's sum of 64-bit numbers may wrap around, and its widest decimal ends below 2**127.
+    """
+    factors = [f.col(f"v{place}") for place in total.factors]
+    if total.weight * MOST_ROWS <= INT64:
+        return [reduce(mul, factors)]
+    if total.weight <= INT64:
+        return _thirds(reduce(mul, factors))
+    wide = "decimal(20,0)"
+    product = reduce(mul, [factor.cast(wide) for factor in factors])
+    split = f.lit(2**_HIGH).cast(wide)
+    return [
+        *_thirds((product % split).cast("bigint")),
+        *_thirds(f.call_function("div", product, split)),
+    ]
+
+
+def _thirds(value: Value) -> list[Value]:
+    mask = whole(2**_SPLIT - 1)
+    return [
+        value.bitwiseAND(mask),
+        f.shiftright(value, _SPLIT).bitwiseAND(mask),
+        f.shiftright(value, 2 * _SPLIT),
+    ]

@@ -1,0 +1,114 @@
+"""Frames of Spark, and files that Spark reads: names and types, from the catalogue or a footer."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.data.source import Files, SparkFrame, Type, sealed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_TYPES: Mapping[str, Type] = {
+    "ByteType": "integer",
+    "ShortType": "integer",
+    "IntegerType": "integer",
+    "LongType": "integer",
+    "DecimalType": "exact",
+    "FloatType": "float",
+    "DoubleType": "float",
+    "StringType": "text",
+    "CharType": "text",
+    "VarcharType": "text",
+    "BooleanType": "boolean",
+    "DateType": "date",
+    "TimestampType": "time",
+    "TimestampNTZType": "time",
+}
+_STRICT: Mapping[str, Any] = {
+    # A setting of the session must not leave out rows, or shift old dates.
+    "ignoreCorruptFiles": False,
+    "ignoreMissingFiles": False,
+    "recursiveFileLookup": True,  # no columns from the names of folders
+}
+_PARQUET: Mapping[str, Any] = {
+    "mergeSchema": False,
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+}
+_CSV: Mapping[str, Any] = {
+    "header": True,
+    "enforceSchema": False,  # the names in each header are compared
+    "quote": '"',
+    "escape": '"',
+    "nullValue": "",
+    "emptyValue": "",
+    "multiLine": True,  # a quoted field may hold line breaks
+    "mode": "FAILFAST",
+    "columnPruning": False,  # else a broken line passes when its rest is not needed
+    "ignoreLeadingWhiteSpace": False,
+    "ignoreTrailingWhiteSpace": False,
+    "maxCharsPerColumn": -1,
+    "encoding": "UTF-8",
+}
+
+
+def open_frame(frame: DataFrame) -> SparkFrame:
+    """A Spark frame; nothing is run."""
+    fields = sealed("reading the schema", lambda: frame.schema.fields)
+    types = {field.name: _TYPES.get(type(field.dataType).__name__, "other") for field in fields}
+    if len(types) != len(fields):
+        raise InvalidArgument("the columns of a Spark frame must have different names.")
+    return SparkFrame(frame=frame, columns=MappingProxyType(types))
+
+
+def read_files(files: Files, *, master: str | None) -> SparkFrame:
+    """Parquet or CSV files, read by Spark: every worker must see the same paths."""
+    session = _session(master)
+    reader = session.read.options(**_STRICT)
+    # A scheme, so that a cluster whose default is another file system looks here.
+    paths = [f"file://{os.path.abspath(path)}" for path in files.paths]  # noqa: PTH100
+    if files.format == "arrow":
+        raise Unsupported("Spark reads no Arrow files: convert them to Parquet.")
+    if files.format == "parquet":
+        return _opened(lambda: reader.options(**_PARQUET).parquet(*paths))
+    texts = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in files.columns)
+    options = {**_CSV, "sep": files.delimiter}
+    return _opened(lambda: reader.options(**options).schema(texts).csv(paths))
+
+
+def _opened(read: Callable[[], DataFrame]) -> SparkFrame:
+    return open_frame(sealed("reading the header", read))
+
+
+def _session(master: str | None) -> SparkSession:
+    """The active session, or a new one on the master that is asked for or configured."""
+    try:
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - optional
+    except ImportError:
+        raise Unsupported("engine='spark' needs PySpark: pip install 'discreet[spark]'.") from None
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        given = active.conf.get("spark.master", None)
+        if master is not None and master != given:
+            raise InvalidArgument(f"spark is {master!r}, but a session on {given!r} is active.")
+        return active
+    if "SPARK_REMOTE" not in os.environ and not _java():
+        raise Unsupported(
+            "Spark needs Java 17 or newer: install it (Debian: apt-get install "
+            "openjdk-17-jre-headless) or set JAVA_HOME."
+        )
+    builder = SparkSession.builder.appName("discreet").config("spark.ui.enabled", "false")
+    if master is not None:
+        builder = builder.master(master)
+    return sealed("starting Spark", builder.getOrCreate)
+
+
+def _java() -> bool:
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=None if home is None else f"{home}/bin") is not None
