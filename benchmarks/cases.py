@@ -17,6 +17,7 @@ class Case:
     ``warm`` replaces parameters for the warm-up. ``peers`` maps each peer to the parameters that
     differ for it: a peer too slow for the full size does less, and its time is extrapolated along
     ``size``. ``once``: never repeated in one process, because answers may be cached.
+    ``repetitions``: the work is repeated for its error, which is told for each statistic.
     """
 
     name: str
@@ -26,6 +27,8 @@ class Case:
     warm: Params = field(default_factory=dict)
     size: str | None = None
     once: bool = False
+    repetitions: int = 0
+    limit_s: float = 900.0  # a single run that takes longer is given up
 
     def params_for(self, peer: str) -> dict[str, int | float]:
         """The parameters as this peer gets them."""
@@ -155,8 +158,64 @@ LEDGER = (
     _charges(100_000, "200 charged releases after 1e5 (peers: after 2000)", {"history": 2_000}),
 )
 
+_WARM_TABLE: Params = {"rows": 10_000, "people": 1_000}
+
+
+def _table(label: str, *, rows: int, peers: Mapping[str, Params]) -> Case:
+    params = {"rows": rows, "people": rows // 10, "even": 0, "keys": 1_000}
+    return Case(
+        name=f"count, sum, mean of 1000 groups, {label}",
+        kind="table",
+        params={**params, "limit": 5, "epsilon": 1.0},
+        warm=_WARM_TABLE,
+        peers=peers,
+    )
+
+
+def _error(label: str, budget: Params, peers: tuple[str, ...]) -> Case:
+    # Nobody passes the limit, so that all libraries estimate the same numbers.
+    params = {"rows": 20_000, "people": 4_000, "even": 1, "keys": 20, "limit": 5}
+    return Case(
+        name=f"error at {label}",
+        kind="table",
+        params={**params, **budget},
+        peers=dict.fromkeys(peers, NONE),
+        repetitions=200,
+        limit_s=3_600.0,
+    )
+
+
+TABLES = (
+    _table(
+        "1e7 rows, 1e6 people, at most 5 rows each",
+        rows=10 * MILLION,
+        peers={"opendp_polars": NONE, "tumult": NONE, "duckdb": NONE},
+    ),
+    _table(
+        "1e7 rows (the plain query without a limit)",
+        rows=10 * MILLION,
+        peers={"duckdb": {"limit": 0}},
+    ),
+    # PipelineDP would take minutes and many gigabytes for ten times as many rows.
+    _table(
+        "1e6 rows, 1e5 people, at most 5 rows each",
+        rows=MILLION,
+        peers={"pipeline_dp": NONE, "opendp_polars": NONE, "tumult": NONE},
+    ),
+    Case(
+        name="count of 1000 groups, 1e7 rows, each of another person",
+        kind="grouped_count",
+        params={"rows": 10 * MILLION, "people": MILLION, "even": 0, "keys": 1_000, "epsilon": 1.0},
+        warm=_WARM_TABLE,
+        peers={"opendp_polars": NONE, "tumult": NONE, "duckdb": NONE},
+    ),
+    _error("epsilon 1", {"epsilon": 1.0}, ("pipeline_dp", "opendp_polars", "tumult")),
+    _error("rho 0.5", {"rho": 0.5}, ("opendp_polars", "tumult")),
+)
+
 SUITES: Mapping[str, tuple[Case, ...]] = {
     "noise": NOISE,
     "accounting": ACCOUNTING,
     "ledger": LEDGER,
+    "tables": TABLES,
 }

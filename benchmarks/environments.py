@@ -64,4 +64,5 @@ def peers() -> dict[str, Peer]:
     }
     known["ours"] = Peer(name="ours", label="discreet")
     known["numpy"] = Peer(name="numpy", label="NumPy (limit, not private)")
+    known["duckdb"] = Peer(name="duckdb", label="DuckDB (plain SQL, not private)")
     return known

@@ -7,14 +7,15 @@ import math
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from benchmarks import visits
 from benchmarks.cases import Case
 from benchmarks.environments import HERE, ROOT, Peer
 
 Say: TypeAlias = Callable[[str], None]
+Answer: TypeAlias = float | list[float] | dict[str, float] | None
 ENOUGH_S = 15.0  # a side that has run this long in total is not repeated
-LIMIT_S = 900.0  # a single run that takes longer is given up
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,33 +26,27 @@ class Side:
     runs: int = 0
     spent: float = 0.0
     best: dict[str, float] = field(default_factory=dict)
-    answer: float | list[float] | None = None
+    answer: Answer = None
     note: str = ""
 
     def run(self, case: Case) -> None:
         """One more run in a fresh process; a failure becomes a note."""
-        job = {
-            "kind": case.kind,
-            "params": case.params_for(self.peer.name),
-            "warm": dict(case.warm),
-            "once": case.once,
-        }
         command = [str(self.peer.python), "-P", str(HERE / "worker.py"), str(self.peer.script)]
         try:
             done = subprocess.run(
-                [*command, json.dumps(job)],
+                [*command, json.dumps(job(case, self.peer.name))],
                 capture_output=True,
                 check=True,
                 cwd=ROOT,
                 text=True,
-                timeout=LIMIT_S,
+                timeout=case.limit_s,
             )
             result = json.loads(done.stdout.splitlines()[-1])
         except (subprocess.SubprocessError, OSError, ValueError, IndexError) as error:
             self.note = reason(error)
             return
         answer = result.pop("answer")
-        if not all(map(math.isfinite, answer if isinstance(answer, list) else [answer or 0.0])):
+        if not all(map(math.isfinite, _numbers(answer))):
             self.note = "no finite answer"  # then its time says nothing either
             return
         self.answer = answer
@@ -66,10 +61,28 @@ class Side:
         return not self.note and self.runs < repeat and self.spent < ENOUGH_S
 
 
+def job(case: Case, peer: str) -> dict[str, Any]:
+    """What the worker is told. Parameters that describe data become the name of a file."""
+    params: dict[str, Any] = case.params_for(peer)
+    warm: dict[str, Any] = {**params, **case.warm}
+    told = {"kind": case.kind, "once": case.once, "repetitions": case.repetitions}
+    if "people" in case.params:
+        params, warm = _with_file(params), _with_file(warm)
+    if case.repetitions:
+        told["truth"] = visits.truth(params["file"], keys=params["keys"])
+    return {**told, "params": params, "warm": warm}
+
+
+def _with_file(params: dict[str, Any]) -> dict[str, Any]:
+    made = {name: params[name] for name in ("rows", "people", "keys", "even")}
+    kept = {name: value for name, value in params.items() if name not in ("rows", "people", "even")}
+    return {**kept, "file": str(visits.file(**made))}
+
+
 def reason(error: Exception) -> str:
     """The last line that a failed process printed, or the error itself."""
     if isinstance(error, subprocess.TimeoutExpired):
-        return f"gave up after {LIMIT_S:.0f} s"
+        return f"gave up after {error.timeout:.0f} s"
     lines = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
     return str(lines[-1]) if lines else type(error).__name__
 
@@ -77,7 +90,7 @@ def reason(error: Exception) -> str:
 def measure(
     case: Case, known: dict[str, Peer], *, repeat: int, say: Say
 ) -> Iterator[dict[str, object]]:
-    """One row for each peer of the case."""
+    """One row for each peer of the case, and for each statistic if there are several."""
     ours = Side(peer=known["ours"])
     sides = [Side(peer=known[name]) for name in case.peers]
     for side in sides:
@@ -91,11 +104,25 @@ def measure(
                 say(f"{case.name}: {side.peer.label}, run {side.runs + 1}")
                 side.run(case)
     for side in sides:
-        yield row(case, ours, side)
+        yield from rows(case, ours, side)
 
 
-def row(case: Case, ours: Side, theirs: Side) -> dict[str, object]:
-    """The public form of a comparison: seconds, megabytes, ratio, and the answers if any."""
+def rows(case: Case, ours: Side, theirs: Side) -> Iterator[dict[str, object]]:
+    """The rows of one peer: one, or one for each statistic that was repeated for its error."""
+    row = _row(case, ours, theirs)
+    if not isinstance(ours.answer, dict):
+        yield row | _claims("error", ours.answer) | _claims("peer_error", theirs.answer)
+        return
+    for statistic, error in ours.answer.items():
+        found = row | {"name": f"{case.name}: {statistic}", "error": _round(error)}
+        if isinstance(theirs.answer, dict):
+            found["peer_error"] = _round(theirs.answer[statistic])
+            found["error_ratio"] = _round(theirs.answer[statistic] / error)
+        yield found
+
+
+def _row(case: Case, ours: Side, theirs: Side) -> dict[str, object]:
+    """The public form of a comparison: seconds, megabytes, ratio."""
     factor = case.factor(theirs.peer.name)
     ours_s, peer_s = ours.best.get("seconds"), theirs.best.get("seconds")
     if peer_s is not None:
@@ -117,7 +144,6 @@ def row(case: Case, ours: Side, theirs: Side) -> dict[str, object]:
         found["ratio_cpu"] = _round(peer_cpu / ours_cpu) if ours_cpu else None
     if factor == 1:  # the memory of a smaller job says nothing about the full one
         found["peer_mb"] = theirs.best.get("mb")
-    found |= _claims("error", ours.answer) | _claims("peer_error", theirs.answer)
     notes = [f"ours failed: {ours.note}" if ours.note else "", theirs.note]
     if factor != 1:
         notes.append(f"extrapolated from 1/{factor:.0f} of the work")
@@ -126,9 +152,20 @@ def row(case: Case, ours: Side, theirs: Side) -> dict[str, object]:
     return found
 
 
-def _claims(key: str, answer: float | list[float] | None) -> dict[str, object]:
+def _numbers(answer: Answer) -> list[float]:
+    match answer:
+        case None:
+            return []
+        case dict():
+            return list(answer.values())
+        case list():
+            return answer
+    return [answer]
+
+
+def _claims(key: str, answer: Answer) -> dict[str, object]:
     """What was computed: the claim, and what is proved to be unavoidable if both are known."""
-    if answer is None:
+    if answer is None or isinstance(answer, dict):
         return {}
     if isinstance(answer, list):
         return {key: answer[1], f"{key}_lower": answer[0]}

@@ -26,17 +26,20 @@ COLUMNS = {
     "ratio, CPU": "ratio_cpu",
     "ours, MB": "ours_mb",
     "peer, MB": "peer_mb",
-    "ours, ε": "error",
-    "ours, ε at least": "error_lower",
-    "peer, ε": "peer_error",
+    "ours, {}": "error",
+    "ours, {} at least": "error_lower",
+    "peer, {}": "peer_error",
+    "{} ratio": "error_ratio",
     "note": "note",
 }
+ERRORS = {"accounting": "ε", "tables": "RMSE"}
+"""What the answers of a suite are."""
 
 
 def table(rows: Iterable[Row], title: str) -> Table:
     """For a person at a terminal."""
     kept = list(rows)
-    shown = _used(kept)
+    shown = _used(kept, title)
     drawn = Table(title=title)
     for heading in shown:
         words = heading in ("case", "peer", "note")
@@ -50,7 +53,7 @@ def update(suite: str, rows: Iterable[Row]) -> None:
     """Replace this suite's section of the page, with the machine and the day."""
     begin, end = f"<!-- {suite}: begin -->", f"<!-- {suite}: end -->"
     text = PAGE.read_text(encoding="utf-8")
-    section = "\n".join((begin, "", f"*{machine()}*", "", *_markdown(list(rows)), "", end))
+    section = "\n".join((begin, "", f"*{machine()}*", "", *_markdown(list(rows), suite), "", end))
     pattern = re.escape(begin) + ".*?" + re.escape(end)
     text, found = re.subn(pattern, lambda _: section, text, flags=re.DOTALL)
     if found != 1:
@@ -74,17 +77,17 @@ def machine() -> str:
     )
 
 
-def _used(rows: list[Row]) -> dict[str, str]:
+def _used(rows: list[Row], suite: str) -> dict[str, str]:
     """Only columns that hold something."""
     return {
-        heading: key
+        heading.format(ERRORS.get(suite, "answer")): key
         for heading, key in COLUMNS.items()
         if any(row.get(key) is not None for row in rows)
     }
 
 
-def _markdown(rows: list[Row]) -> list[str]:
-    shown = _used(rows)
+def _markdown(rows: list[Row], suite: str) -> list[str]:
+    shown = _used(rows, suite)
     cells = [[_text(row.get(key)) for key in shown.values()] for row in rows]
     marks = ["---" if heading in ("case", "peer", "note") else "---:" for heading in shown]
     return [_line(shown), _line(marks), *(_line(row) for row in cells)]

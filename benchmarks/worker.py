@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import math
+import os
 import resource
 import sys
 import time
@@ -17,8 +19,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-Answer: TypeAlias = float | tuple[float, float] | None
-Work: TypeAlias = Callable[[], Answer]
+Table: TypeAlias = dict[str, list[float]]
+"""An answer for each group, of each statistic."""
+Answer: TypeAlias = float | tuple[float, float] | dict[str, float] | None
+Work: TypeAlias = Callable[[], Any]
 SHORT_S = 0.5  # cases faster than this in total are repeated
 MOST_REPEATS = 10
 
@@ -33,22 +37,50 @@ def load(script: Path) -> Any:
     return module
 
 
+def family() -> dict[int, list[str]]:
+    """This process and all below it (a JVM, its workers): the fields of ``/proc/PID/stat``."""
+    stats: dict[int, list[str]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it may have ended
+            # The name comes first, in parentheses, and may hold spaces.
+            stats[int(path.parent.name)] = (
+                path.read_text("utf-8", "replace").rpartition(")")[2].split()
+            )
+    known, before = {os.getpid()}, 0
+    while len(known) > before:
+        before = len(known)
+        known |= {pid for pid, stat in stats.items() if int(stat[1]) in known}
+    return {pid: stats[pid] for pid in known if pid in stats}
+
+
+def cpu_seconds() -> float:
+    """What this process and all below it have used, those that have ended included."""
+    below = [stat for pid, stat in family().items() if pid != os.getpid()]
+    ticks = sum(int(field) for stat in below for field in stat[11:15])
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime + ticks / os.sysconf("SC_CLK_TCK")
+
+
 def resident_mb(field: str) -> float:
-    """``VmRSS`` (now) or ``VmHWM`` (peak) of this process in megabytes."""
-    try:
-        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-            if line.startswith(field):
-                return int(line.split()[1]) / 1024
-    except OSError:  # not Linux: only the peak since the start is known
-        pass
+    """``VmRSS`` (now) or ``VmHWM`` (peak) in megabytes, of this process and all below it."""
+    found = 0.0
+    for pid in family():
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{pid}/status").read_text("utf-8", "replace").splitlines():
+                if line.startswith(field):
+                    found += int(line.split()[1]) / 1024
+    if found:
+        return found
+    # Not Linux: only the peak since the start is known.
     unit = 2**20 if sys.platform == "darwin" else 2**10
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
 def reset_peak() -> None:
-    """Forget the peak so far (Linux); elsewhere the peak includes the imports."""
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    """Forget the peaks so far (Linux); elsewhere the peak includes the imports."""
+    for pid in family():
+        with contextlib.suppress(OSError):
+            Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="ascii")
 
 
 def timed(work: Work, *, once: bool) -> dict[str, Answer]:
@@ -59,21 +91,39 @@ def timed(work: Work, *, once: bool) -> dict[str, Answer]:
     before = resident_mb("VmRSS")
     answer: Answer = None
     while runs == 0 or (not once and spent < SHORT_S and runs < MOST_REPEATS):
-        start, start_cpu = time.perf_counter(), time.process_time()
+        start_cpu, start = cpu_seconds(), time.perf_counter()
         answer = work()
-        took, took_cpu = time.perf_counter() - start, time.process_time() - start_cpu
+        took, took_cpu = time.perf_counter() - start, cpu_seconds() - start_cpu
         best, cpu = min(best, took), min(cpu, took_cpu)
         spent, runs = spent + took, runs + 1
     peak = max(0.0, resident_mb("VmHWM") - before)
-    return {"seconds": best, "cpu": cpu, "mb": round(peak, 1), "answer": answer}
+    whole = None if isinstance(answer, dict) else answer  # a table is not told
+    return {"seconds": best, "cpu": cpu, "mb": round(peak, 1), "answer": whole}
+
+
+def erring(work: Work, truth: Table, repetitions: int) -> dict[str, float]:
+    """The root of the mean squared error of each statistic over all groups and repetitions."""
+    squares = dict.fromkeys(truth, 0.0)
+    for _ in range(repetitions):
+        answer: Table = work()
+        for name, exact in truth.items():
+            if len(answer[name]) != len(exact):
+                raise ValueError(f"{name} has {len(answer[name])} groups, not {len(exact)}")
+            errors = (found - true for found, true in zip(answer[name], exact, strict=True))
+            squares[name] += sum(error**2 for error in errors) / len(exact)
+    return {name: math.sqrt(total / repetitions) for name, total in squares.items()}
 
 
 def main() -> None:
     """Read the case from the command line, run it, print one line."""
     script, case = Path(sys.argv[1]), json.loads(sys.argv[2])
     make = getattr(load(script), case["kind"])
-    make(**{**case["params"], **case["warm"]})()
-    print(json.dumps(timed(make(**case["params"]), once=case["once"])))
+    make(**case["warm"])()
+    work = make(**case["params"])
+    result = timed(work, once=case["once"])
+    if case["repetitions"]:
+        result["answer"] = erring(work, case["truth"], case["repetitions"])
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from tempfile import mkdtemp
 import numpy as np
 
 import discreet
+from discreet import ask
 from discreet.accounting.filters import ZcdpFilter
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.events import Event, GaussianNoise, LaplaceNoise, Sampled, compose
@@ -90,9 +91,7 @@ def gaussians(*, count: int, delta: float) -> Callable[[], float]:
 
 def charges(*, history: int, charges: int) -> Callable[[], None]:
     """Gaussian queries charged to a ledger in a file, each on disk before it is answered."""
-    folder = mkdtemp(prefix="ledger-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    ledger = discreet.Ledger(f"sqlite:///{folder}/budget.db")
+    ledger = _ledger()
     account = ledger.account("survey", limit=discreet.zcdp(10**9))
     mechanism = discreet.gaussian(sensitivity=1.0, sigma=1000.0, on="reals")
     store = ledger._store  # noqa: SLF001 — the history is built without waiting for the disk
@@ -107,6 +106,49 @@ def charges(*, history: int, charges: int) -> Callable[[], None]:
             mechanism.release(data)
 
     return work
+
+
+def table(
+    *, file: str, limit: int, keys: int, epsilon: float = 0.0, rho: float = 0.0
+) -> Callable[[], dict[str, list[float]]]:
+    """Count, sum and mean of each shop in one release, charged to a ledger in a file."""
+    kind = discreet.pure if epsilon else discreet.zcdp
+    account = _ledger().account("visits", limit=kind(10**6))
+    columns = {
+        "shop": discreet.integer(lower=0, upper=keys - 1),
+        "amount": discreet.integer(lower=0, upper=100),
+    }
+    questions = {
+        "count": ask.count(by="shop"),
+        "sum": ask.total("amount", by="shop"),
+        "mean": ask.mean("amount", by="shop"),
+    }
+
+    def work() -> dict[str, list[float]]:
+        visits = discreet.table(
+            file, unit="person", rows_per_unit=limit, columns=columns, account=account
+        )
+        answers = visits.release(list(questions.values()), epsilon=epsilon or None, rho=rho or None)
+        return {name: list(one.value) for name, one in zip(questions, answers, strict=True)}
+
+    return work
+
+
+def grouped_count(*, file: str, keys: int, epsilon: float) -> Callable[[], None]:
+    """How many rows each shop has, every row another person's."""
+    account = _ledger().account("visits", limit=discreet.pure(10**6))
+    columns = {"shop": discreet.integer(lower=0, upper=keys - 1)}
+
+    def work() -> None:
+        discreet.table(file, columns=columns, account=account).count(by="shop", epsilon=epsilon)
+
+    return work
+
+
+def _ledger() -> discreet.Ledger:
+    folder = mkdtemp(prefix="ledger-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return discreet.Ledger(f"sqlite:///{folder}/budget.db")
 
 
 def _drop(_: object) -> None:
