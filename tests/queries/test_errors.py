@@ -19,8 +19,10 @@ from discreet.noise.bits import seeded
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.queries import ask, estimate
 from discreet.queries.budget import Budget, budget
-from discreet.queries.design import Setting, design, forecast, join
+from discreet.queries.design import Setting, design, join
 from discreet.queries.estimate import half_width
+from discreet.queries.forecast import forecast
+from discreet.queries.noisy import Noisy
 
 RUNS = 4000  # groups of the same data: as many independent answers in one release
 SCHEMA = {
@@ -107,7 +109,7 @@ def test_intervals_cover_at_least_as_often_as_stated(kind, amount, column):
     assert covered(question, noisy, truth) >= fewest
     # A law that claims half of the noise is found out, so the test can fail.
     if kind in ("count", "sum") and amount.delta is None and amount.rho is None:
-        wrong = [replace(part, law=DiscreteLaplace(part.law.scale / 2)) for part in noisy]
+        wrong = [replace(part, noise=DiscreteLaplace(part.law.scale / 2)) for part in noisy]
         assert covered(question, wrong, truth) < fewest
 
 
@@ -151,9 +153,9 @@ def test_estimates_without_noise_are_exact():
         question = planned(asked(kind, "y"), Budget(epsilon=1))
         sums = sums_of(question.query)
         quiet = [
-            estimate.Noisy(
+            Noisy(
                 name=one.part.name,
-                law=one.law,
+                noise=one.law,
                 values=tuple(
                     int(v) >> shift for v in sum(f * sums[name] for f, name in one.part.terms)
                 ),
@@ -204,7 +206,7 @@ def test_intervals_are_the_extremes_over_the_whole_box(n, s):
 
     def noisy(question, *values):
         return [
-            estimate.Noisy(name=one.part.name, law=one.law, values=(value,))
+            Noisy(name=one.part.name, noise=one.law, values=(value,))
             for one, value in zip(question.measurements, values, strict=True)
         ]
 

@@ -24,7 +24,8 @@ from discreet.noise.bits import seeded
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.queries import ask, estimate
 from discreet.queries.budget import Budget
-from discreet.queries.design import Setting, design, forecast
+from discreet.queries.design import Setting, design
+from discreet.queries.forecast import forecast
 from discreet.queries.parts import measured
 from discreet.queries.sharing import Claim, share_out
 

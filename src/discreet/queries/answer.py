@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -14,9 +14,9 @@ from discreet.data.schema import Label
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.law import Law
-from discreet.queries import estimate
-from discreet.queries.estimate import Noisy
-from discreet.queries.parts import Scale
+from discreet.queries import reading
+from discreet.queries.noisy import Noisy
+from discreet.queries.reading import Reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,27 +26,30 @@ class Answer:
     title: str
     names: tuple[str, ...]
     keys: tuple[Key, ...]
-    scale: Scale
+    scale: Reading
     parts: tuple[Noisy, ...]
 
     def __post_init__(self) -> None:
-        whole = {len(part.values) for part in self.parts} == {len(self.keys)}
-        if not whole or len(self.parts) != len(self.scale.shifts):
-            raise InvalidArgument("An answer needs a number of each part for each key.")
+        reading.verify(self.scale, self.parts, keys=len(self.keys))
 
     @property
     def values(self) -> list[int] | list[float]:
         """The published numbers in the order of the keys."""
-        return estimate.value(self.scale, self.parts)
+        return reading.values(self.scale, self.parts)
 
     @property
-    def std(self) -> list[float]:
-        """The standard deviation of the noise of each."""
-        return estimate.std(self.scale, self.parts)
+    def std(self) -> list[float] | list[None]:
+        """The standard deviation of the noise of each, where it is known."""
+        return reading.stds(self.scale, self.parts)
 
     def interval(self, level: float) -> tuple[list[float], list[float]]:
         """Bounds that hold the answer without noise, each with probability at least ``level``."""
-        return estimate.interval(self.scale, self.parts, level)
+        return reading.interval(self.scale, self.parts, level)
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether there are bounds at all: a choice has none."""
+        return all(part.noise is not None for part in self.parts)
 
     def content(self) -> dict[str, Any]:
         """As JSON."""
@@ -54,9 +57,9 @@ class Answer:
             "title": self.title,
             "names": list(self.names),
             "keys": [[_label(label) for label in key] for key in self.keys],
-            "scale": asdict(self.scale),
+            "scale": reading.content(self.scale),
             "parts": [
-                {"name": part.name, "noise": _law(part.law), "values": list(part.values)}
+                {"name": part.name, "noise": _law(part.noise), "values": list(part.values)}
                 for part in self.parts
             ],
         }
@@ -64,16 +67,15 @@ class Answer:
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> Answer:
         """The inverse of ``content``."""
-        scale = content["scale"]
         return cls(
             title=content["title"],
             names=tuple(content["names"]),
             keys=tuple(tuple(_read_label(label) for label in key) for key in content["keys"]),
-            scale=Scale(**{**scale, "shifts": tuple(scale["shifts"])}),
+            scale=reading.read(content["scale"]),
             parts=tuple(
                 Noisy(
                     name=part["name"],
-                    law=_read_law(part["noise"]),
+                    noise=_read_law(part["noise"]),
                     values=tuple(map(int, part["values"])),
                 )
                 for part in content["parts"]
@@ -81,8 +83,10 @@ class Answer:
         )
 
 
-def _law(law: Law) -> dict[str, str]:
+def _law(law: Law | None) -> dict[str, str] | None:
     match law:
+        case None:
+            return None
         case DiscreteLaplace():
             return {"law": "discrete laplace", "scale": str(law.scale)}
         case DiscreteGaussian():
@@ -91,7 +95,9 @@ def _law(law: Law) -> dict[str, str]:
             raise Unsupported(f"{type(law).__name__} has no form in a release.")
 
 
-def _read_law(content: Mapping[str, str]) -> Law:
+def _read_law(content: Mapping[str, str] | None) -> Law | None:
+    if content is None:
+        return None
     match content["law"]:
         case "discrete laplace":
             return DiscreteLaplace(Fraction(content["scale"]))

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Literal, TypeAlias
 
+from discreet.core import check
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.data.expression import Expression, col
 from discreet.data.plan import Key
 from discreet.data.schema import Label
 
-Kind: TypeAlias = Literal["count", "units", "sum", "mean", "variance"]
+Kind: TypeAlias = Literal[
+    "count", "units", "sum", "mean", "variance", "covariance", "median", "quantiles"
+]
+Method: TypeAlias = Literal["tree", "exponential"]
+_FINEST = 10**6
 Value: TypeAlias = str | Expression
 By: TypeAlias = str | Expression | Iterable[str | Expression] | Mapping[str, Expression] | None
 Keys: TypeAlias = Iterable[Label | Key] | None
@@ -21,10 +27,20 @@ Keys: TypeAlias = Iterable[Label | Key] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Query:
-    """A question; made by `count`, `units`, `total`, `mean`, `variance` and `histogram`."""
+    """A question; made by `count`, `units`, `total`, `mean`, `quantiles` and the others here.
+
+    ``other`` is the second value of a covariance. For quantiles, ``levels`` says which, ``bins``
+    into how many parts the declared range is cut, and ``method`` how they are found (``branching``
+    is that of the tree); what is None is settled by the design.
+    """
 
     kind: Kind
     value: Expression | None = None
+    other: Expression | None = None
+    levels: tuple[Fraction, ...] = ()
+    bins: int | None = None
+    method: Method | None = None
+    branching: int | None = None
     where: Expression | None = None
     by: Mapping[str, Expression] = field(default_factory=dict)
     keys: tuple[Key, ...] | None = None
@@ -34,9 +50,11 @@ class Query:
     def text(self) -> str:
         """The question in words; it holds nothing but what the analyst wrote."""
         of = "" if self.value is None else f" of {_plain(self.value)}"
+        of += "" if self.other is None else f" and {_plain(self.other)}"
         where = "" if self.where is None else f" where {_plain(self.where)}"
         by = f" by {', '.join(self.by)}" if self.by else ""
-        return f"{self.kind}{of}{where}{by}"
+        which = f" {', '.join(f'{float(q):g}' for q in self.levels)}" * (self.kind == "quantiles")
+        return f"{self.kind}{which}{of}{where}{by}"
 
     @property
     def title(self) -> str:
@@ -92,6 +110,72 @@ def variance(
 ) -> Query:
     """The variance over rows (divided by their number), from three noisy sums."""
     return _query("variance", value, where=where, by=by, keys=keys, name=name)
+
+
+def covariance(
+    value: Value,
+    other: Value,
+    *,
+    where: Expression | None = None,
+    by: By = None,
+    keys: Keys = None,
+    name: str = "",
+) -> Query:
+    """The covariance of two values over rows (divided by their number), from four noisy sums."""
+    asked = _query("covariance", value, where=where, by=by, keys=keys, name=name)
+    return replace(asked, other=_expression("other", other))
+
+
+def median(
+    value: Value,
+    *,
+    where: Expression | None = None,
+    by: By = None,
+    keys: Keys = None,
+    bins: int | None = None,
+    method: Method | None = None,
+    name: str = "",
+) -> Query:
+    """The value that half of the rows do not exceed; see `quantiles`."""
+    asked = _query("median", value, where=where, by=by, keys=keys, name=name)
+    return _ordered(asked, [Fraction(1, 2)], bins=bins, method=method)
+
+
+def quantiles(
+    value: Value,
+    levels: Iterable[Number],
+    *,
+    where: Expression | None = None,
+    by: By = None,
+    keys: Keys = None,
+    bins: int | None = None,
+    method: Method | None = None,
+    name: str = "",
+) -> Query:
+    """For each level q, the value that a share q of the rows does not exceed.
+
+    The declared range is cut into ``bins`` of equal width, and an answer is the middle of one.
+    ``method="tree"`` counts rows in a tree of bins: all quantiles at one price, with intervals.
+    ``method="exponential"`` chooses each bin by its rank: better for one or two, but without an
+    interval. By default the one with the smaller rank error is taken.
+    """
+    asked = _query("quantiles", value, where=where, by=by, keys=keys, name=name)
+    exact = [check.probability("levels", q, zero=False, one=False) for q in levels]
+    return _ordered(asked, exact, bins=bins, method=method)
+
+
+def _ordered(
+    query: Query, levels: list[Fraction], *, bins: int | None, method: Method | None
+) -> Query:
+    if not levels or sorted(set(levels)) != levels:
+        raise InvalidArgument("levels must increase, with at least one.")
+    if max(q.denominator for q in levels) > _FINEST:
+        raise InvalidArgument("levels must be fractions with denominators of at most 10**6.")
+    if bins is not None:
+        check.count("bins", bins, minimum=2)
+    if method not in (None, "tree", "exponential"):
+        raise InvalidArgument(f"method must be 'tree' or 'exponential', got {method!r}.")
+    return replace(query, levels=tuple(levels), bins=bins, method=method)
 
 
 def histogram(

@@ -6,25 +6,34 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
 from discreet.accounting.calibrate import smallest_scale
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.core import check, events
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Event
-from discreet.core.exact import Number
+from discreet.core.exact import Number, root_down
 from discreet.core.relation import Relation
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.gaussian import gaussian
 from discreet.mechanisms.laplace import laplace
+from discreet.mechanisms.selection import Exponential, exponential
+
+Noise: TypeAlias = Additive | Exponential
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """How far one step of the relation moves a vector of integers."""
+    """How far one step of the relation moves a vector of integers.
+
+    With ``choice`` the integers are scores, and one of them is chosen in each group; ``l1`` is then
+    the sum over groups of the furthest that a score moves.
+    """
 
     l1: int
     l2_squared: int
+    choice: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +52,18 @@ class Budget:
 
     def mechanisms(
         self, moves: Sequence[Move], *, shares: Sequence[Fraction], relation: Relation
-    ) -> tuple[Additive, ...]:
+    ) -> tuple[Noise, ...]:
         """One mechanism for each vector; together they cost the budget.
 
         Theorem: the composition of the mechanisms is within the budget under ``relation``.
         Proof: epsilons and rhos add up, and the shares add up to one. For (epsilon, delta) the
             variances are proportional to ``l2_squared / share``, and the smallest common factor is
-            taken for which the exact composition of all of them is certified.
-        Source: Dwork, McSherry, Nissim, Smith 2006; Bun, Steinke 2016; Canonne et al. 2020.
+            taken for which the exact composition of all of them is certified. Independent choices
+            in several groups with the same rate have log-ratios that range over intervals of length
+            ``2 rate * (move of the group's scores)``; these lengths add up to ``2 rate * l1``: of
+            bounded range epsilon, and so epsilon**2 / 8 zCDP.
+        Source: Dwork, McSherry, Nissim, Smith 2006; Bun, Steinke 2016; Canonne et al. 2020; Dong,
+            Durfee, Rogers 2020; Cesar, Rogers 2021.
         Needs: the shares are positive and sum to one; the moves bound the vectors.
         """
         if sum(shares) != 1 or any(share <= 0 for share in shares):
@@ -58,13 +71,17 @@ class Budget:
         if self.rho is not None:
             rho = self.rho
             return tuple(
-                _gaussian(move, relation, rho=rho * share)
+                _choice(move, relation, epsilon=root_down(8 * rho * share))
+                if move.choice
+                else _gaussian(move, relation, rho=rho * share)
                 for move, share in zip(moves, shares, strict=True)
             )
         epsilon = check.positive("epsilon", self.epsilon)
         if self.delta is None:
             return tuple(
-                laplace(
+                _choice(move, relation, epsilon=epsilon * share)
+                if move.choice
+                else laplace(
                     sensitivity=move.l1, epsilon=epsilon * share, on="integers", relation=relation
                 )
                 for move, share in zip(moves, shares, strict=True)
@@ -91,14 +108,17 @@ def _jointly(
     shares: Sequence[Fraction],
     target: tuple[float, float],
     relation: Relation,
-) -> tuple[Additive, ...]:
-    """Discrete Gaussians whose composition, computed exactly, is (epsilon, delta)-DP."""
+) -> tuple[Noise, ...]:
+    """Discrete Gaussians (and choices of the same rho) whose exact composition is certified."""
     ratios = [_ratio(move, share) for move, share in zip(moves, shares, strict=True)]
 
-    def make(width: Fraction) -> tuple[Additive, ...]:
+    def make(width: Fraction) -> tuple[Noise, ...]:
+        # A Gaussian of this width has rho share / (2 width**2); so has a choice of this epsilon.
         return tuple(
-            _gaussian(move, relation, sigma=width * ratio)
-            for move, ratio in zip(moves, ratios, strict=True)
+            _choice(move, relation, epsilon=2 * root_down(share) / width)
+            if move.choice
+            else _gaussian(move, relation, sigma=width * ratio)
+            for move, ratio, share in zip(moves, ratios, shares, strict=True)
         )
 
     def event(width: Fraction) -> Event:
@@ -125,6 +145,10 @@ def _gaussian(
         on="integers",
         relation=relation,
     )
+
+
+def _choice(move: Move, relation: Relation, *, epsilon: Fraction) -> Exponential:
+    return exponential(sensitivity=move.l1, epsilon=epsilon, relation=relation)
 
 
 def _ratio(move: Move, share: Fraction) -> Fraction:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -16,12 +15,16 @@ from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.data.plan import Key, Plan
+from discreet.data.schema import Schema
 from discreet.mechanisms.additive import Additive
+from discreet.mechanisms.selection import Exponential
 from discreet.noise.bits import Bits
 from discreet.noise.law import Law
 from discreet.queries.ask import Query
-from discreet.queries.budget import Budget, Move
-from discreet.queries.estimate import Noisy, half_width
+from discreet.queries.bins import Ranks, bins_of, in_bins, rank_parts_of, settled
+from discreet.queries.budget import Budget, Move, Noise
+from discreet.queries.covariance import Pair
+from discreet.queries.noisy import Noisy
 from discreet.queries.parts import (
     Part,
     Scale,
@@ -33,9 +36,11 @@ from discreet.queries.parts import (
     parts_of,
 )
 from discreet.queries.passes import Passes, Setting
+from discreet.queries.quantiles import Quantiles
+from discreet.queries.reading import Reading
 from discreet.queries.sharing import Claim, share_out
 
-__all__ = ["Design", "Forecast", "Measurement", "Question", "Setting", "design", "forecast", "join"]
+__all__ = ["Design", "Measurement", "Question", "Setting", "design", "join"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,20 +54,25 @@ class Measurement:
     part: Part
     move: Move
     shift: int
-    mechanism: Additive
+    mechanism: Noise
 
     @property
     def law(self) -> Law:
         """The exact law of the noise."""
-        noise = None if self.mechanism.integers is None else self.mechanism.integers.noise
+        additive = self.mechanism if isinstance(self.mechanism, Additive) else None
+        noise = None if additive is None or additive.integers is None else additive.integers.noise
         if not isinstance(noise, Law):
-            raise Unsupported("Tables are released with integer noise of a known law only.")
+            raise Unsupported("Sums are released with integer noise of a known law only.")
         return noise
 
     def noisy(self, sums: Mapping[str, NDArray[Any]], *, bits: Bits) -> Noisy:
         """Exact private integers in, noisy public ones out: the one place where noise is added."""
-        noisy = self.mechanism.release(measured(self.part, sums, shift=self.shift), bits=bits)
-        return Noisy(name=self.part.name, values=tuple(noisy.tolist()), law=self.law)
+        exact = measured(self.part, sums, shift=self.shift)
+        if isinstance(self.mechanism, Exponential):
+            chosen = tuple(self.mechanism.release(scores, bits=bits) for scores in exact)
+            return Noisy(name=self.part.name, values=chosen, noise=None)
+        noisy = self.mechanism.release(exact, bits=bits)
+        return Noisy(name=self.part.name, values=tuple(noisy.tolist()), noise=self.law)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,7 +82,7 @@ class Question:
     query: Query
     names: tuple[str, ...]
     keys: tuple[Key, ...]
-    scale: Scale
+    scale: Reading
     measurements: tuple[Measurement, ...]
 
     @property
@@ -117,33 +127,6 @@ class Design:
         return "; ".join(told)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
-    """The error of an answer before it is asked: from public numbers only.
-
-    ``std`` and ``width`` are for one group. The error stays within ``width`` with probability at
-    least ``level``. For means and variances both are upper bounds at ``rows`` rows in the group
-    (``std`` to first order); without ``rows`` they are unknown.
-    """
-
-    title: str
-    groups: int
-    std: float | None
-    width: float | None
-    level: float
-    rows: int | None
-    guarantee: Guarantee
-
-    def __str__(self) -> str:
-        if self.width is None or self.std is None:
-            return f"{self.title}: state the number of rows to know the error."
-        n = "" if self.rows is None else f" with {self.rows} rows"
-        return (
-            f"{self.title}: std {self.std:.4g}, within ±{self.width:.4g} of the truth "
-            f"{100 * self.level:g} times of 100{n}"
-        )
-
-
 def design(
     queries: Sequence[Query],
     *,
@@ -160,8 +143,9 @@ def design(
     """
     if not queries or not all(isinstance(query, Query) for query in queries):
         raise InvalidArgument("queries must be a list of questions, such as ask.count(by='sex').")
+    queries = [settled(query, setting=setting, budget=budget) for query in queries]
     passes = Passes(setting)
-    places = [passes.place(query) for query in queries]
+    places = [passes.place(query, bins=in_bins(query, setting.schema)) for query in queries]
     layout, shares = _layout(queries, places, passes, _portions(weights, len(queries)))
     plans = passes.plans()
     needed = list(shares)
@@ -199,70 +183,14 @@ def join(designs: Sequence[Design]) -> Design:
     return Design(passes=tuple(passes), questions=tuple(questions))
 
 
-def forecast(question: Question, *, rows: int | None = None, level: float = 0.95) -> Forecast:
-    """The error of an answer, at a stated number of rows in its group where that matters.
-
-    Proof: with probability ``level`` all k parts are within their half-widths w (union bound). Then
-        ``|s'/n' - s/n| = |(s' - s) - (n' - n) s/n| / n' <= (w_s + h w_n) / (n - w_n)`` with h the
-        bound of |s/n|, and a variance moves by half of the error of its first term and 2 h times
-        that of the mean.
-    """
-    inside = float(check.probability("level", level, zero=False, one=False))
-    n = None if rows is None else check.count("rows", rows)
-    scale, many = question.scale, len(question.measurements)
-    laws = [one.law for one in question.measurements]
-    factors = [2.0**shift for shift in scale.shifts]
-    stds = [law.std * factor for law, factor in zip(laws, factors, strict=True)]
-    widths = [
-        (half_width(law, 1 - (1 - inside) / many) + (shift > 0)) * factor
-        for law, factor, shift in zip(laws, factors, scale.shifts, strict=True)
-    ]
-    std: float | None
-    width: float | None
-    if many == 1:
-        std, width = (math.ldexp(x, scale.exponent) for x in (stds[0], widths[0]))
-        n = None
-    elif scale.kind == "sum":
-        middle = abs(scale.lower + scale.upper)
-        std = math.ldexp(math.hypot(stds[1], middle * stds[0]), scale.exponent - 1)
-        width = math.ldexp(widths[1] + middle * widths[0], scale.exponent - 1)
-        n = None
-    elif n is None:
-        std = width = None
-    else:
-        std, width = _ratio_error(scale, stds, widths, n)
-    return Forecast(
-        title=question.query.title,
-        groups=len(question.keys),
-        std=std,
-        width=width,
-        level=inside,
-        rows=n,
-        guarantee=question.guarantee,
-    )
-
-
-def _ratio_error(
-    scale: Scale, stds: Sequence[float], widths: Sequence[float], n: int
-) -> tuple[float, float]:
-    """First-order deviation and certain width of a mean or a variance, at worst."""
-    h = float(scale.width)
-    left = n - widths[0]
-    b = min((widths[1] + h * widths[0]) / left, 2 * h) if left > 0 else 2 * h
-    if scale.kind == "mean":
-        std = min(math.hypot(stds[1], h * stds[0]) / n, h)
-        return math.ldexp(std, scale.exponent - 1), math.ldexp(b, scale.exponent - 1)
-    a = (widths[2] + h**2 * widths[0]) / left if left > 0 else 2 * h**2
-    std = min(math.hypot(stds[2] / 2, 2 * h * stds[1], 1.5 * h**2 * stds[0]) / n, h**2)
-    width = min(a / 2 + 2 * h * b, h**2)
-    return math.ldexp(std, 2 * scale.exponent - 2), math.ldexp(width, 2 * scale.exponent - 2)
-
-
 def _layout(
     queries: Sequence[Query], places: Sequence[int], passes: Passes, portions: Sequence[Fraction]
 ) -> tuple[list[tuple[Part, ...]], dict[tuple[int, Part], Fraction]]:
     """The parts of each question, and the share of the budget of each part."""
-    layout = [parts_of(query, passes[place]) for query, place in zip(queries, places, strict=True)]
+    layout = [
+        rank_parts_of(query, passes[place]) if query.levels else parts_of(query, passes[place])
+        for query, place in zip(queries, places, strict=True)
+    ]
     claims = [
         _claim(parts, place, portion, portion / len(parts))
         for parts, place, portion in zip(layout, places, portions, strict=True)
@@ -300,6 +228,8 @@ class _Draft:
 
 def _draft(part: Part, place: int, plan: Plan, relation: Relation) -> _Draft:
     exact = move_of(part, plan, relation=relation)
+    if isinstance(part, Ranks):
+        return _Draft(place=place, part=part, move=replace(exact, choice=True), shift=0)
     # How many entries one step of the relation can change.
     groups = plan.reach(part.terms[0][1]).groups
     entries = groups if relation is Relation.ADD_REMOVE else 2 * groups
@@ -310,17 +240,49 @@ def _draft(part: Part, place: int, plan: Plan, relation: Relation) -> _Draft:
 def _question(
     query: Query, plan: Plan, measurements: tuple[Measurement, ...], setting: Setting
 ) -> Question:
+    names, keys = tuple(query.by), tuple(plan.labels())
+    if query.kind == "quantiles":
+        names = (*names, "quantile")
+        keys = tuple((*key, float(level)) for key in keys for level in query.levels)
     shifts = tuple(one.shift for one in measurements)
-    scale = Scale(kind=query.kind, lower=0, upper=1, exponent=0, shifts=shifts)
-    if query.value is not None:
-        value = bounds(query, setting.schema)
-        scale = replace(scale, lower=value.lower, upper=value.upper, exponent=value.exponent)
     return Question(
         query=query,
-        names=tuple(query.by),
-        keys=tuple(plan.labels()),
-        scale=scale,
+        names=names,
+        keys=keys,
+        scale=_reading(query, shifts, setting.schema),
         measurements=measurements,
+    )
+
+
+def _reading(query: Query, shifts: tuple[int, ...], schema: Schema) -> Reading:
+    if query.levels:
+        bins = bins_of(query, schema)
+        return Quantiles(
+            levels=query.levels,
+            method=query.method or "tree",
+            lower=bins.lower,
+            upper=bins.upper,
+            exponent=bins.exponent,
+            width=bins.width,
+            branching=query.branching or 2,
+        )
+    if query.value is None:
+        return Scale(kind=query.kind, lower=0, upper=1, exponent=0, shifts=shifts)
+    value = bounds(query, schema)
+    if query.other is not None:
+        other = bounds(replace(query, value=query.other), schema)
+        return Pair(
+            width=value.upper - value.lower,
+            other=other.upper - other.lower,
+            exponent=value.exponent + other.exponent,
+            shifts=shifts,
+        )
+    return Scale(
+        kind=query.kind,
+        lower=value.lower,
+        upper=value.upper,
+        exponent=value.exponent,
+        shifts=shifts,
     )
 
 

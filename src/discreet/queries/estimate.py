@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -15,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core import check
+from discreet.core.errors import Unsupported
 from discreet.core.exact import round_down, round_up
 from discreet.noise.law import Law
+from discreet.queries.noisy import Noisy
 from discreet.queries.parts import Scale
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -27,20 +28,6 @@ _EXACT = 2.0**53
 """Whole numbers below are doubles, and a power of two times one is, too."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noisy:
-    """One measured vector after noise: public."""
-
-    name: str
-    values: tuple[int, ...]
-    law: Law
-
-    @property
-    def floats(self) -> Floats:
-        """As doubles."""
-        return np.array(self.values, dtype=np.float64)
-
-
 def value(scale: Scale, parts: Sequence[Noisy]) -> list[int] | list[float]:
     """The published numbers, one for each group."""
     sums = _sums(scale, parts)
@@ -48,16 +35,18 @@ def value(scale: Scale, parts: Sequence[Noisy]) -> list[int] | list[float]:
         case "count" | "units":
             return list(parts[0].values)
         case "sum" if len(parts) > 1:
-            return _list(np.ldexp(_doubled(scale, sums), scale.exponent - 1))
+            return listed(np.ldexp(_doubled(scale, sums), scale.exponent - 1))
         case "sum":
             step = scale.exponent + scale.shifts[0]
             if step >= 0:
                 return [number << step for number in parts[0].values]
             return [float(number) for number in np.ldexp(sums[0], scale.exponent)]
         case "mean":
-            return _list(_place(scale, _ratio(sums[1], sums[0], scale.width)))
+            return listed(_place(scale, ratio(sums[1], sums[0], scale.width)))
         case "variance":
-            return _list(_spread(scale, *_moments(scale, sums)))
+            return listed(_spread(scale, *_moments(scale, sums)))
+        case _:
+            raise Unsupported(f"{scale.kind} is not read from sums.")
 
 
 def std(scale: Scale, parts: Sequence[Noisy]) -> list[float]:
@@ -65,19 +54,19 @@ def std(scale: Scale, parts: Sequence[Noisy]) -> list[float]:
     sums = _sums(scale, parts)
     noise = [part.law.std * 2.0**shift for part, shift in zip(parts, scale.shifts, strict=True)]
     if len(parts) == 1:
-        return _list(np.full(len(sums[0]), float(np.ldexp(noise[0], scale.exponent))))
+        return listed(np.full(len(sums[0]), float(np.ldexp(noise[0], scale.exponent))))
     if scale.kind == "sum":
         both = math.hypot(noise[1], (scale.lower + scale.upper) * noise[0])
-        return _list(np.full(len(sums[0]), math.ldexp(both, scale.exponent - 1)))
+        return listed(np.full(len(sums[0]), math.ldexp(both, scale.exponent - 1)))
     n = np.maximum(sums[0], 1)
-    b = _ratio(sums[1], sums[0], scale.width)
+    b = ratio(sums[1], sums[0], scale.width)
     if scale.kind == "mean":
         found = np.hypot(noise[1], b * noise[0]) / n
-        return _list(np.ldexp(found, scale.exponent - 1))
-    a = _ratio(sums[2], sums[0], scale.width**2)
+        return listed(np.ldexp(found, scale.exponent - 1))
+    a = ratio(sums[2], sums[0], scale.width**2)
     terms = noise[2] / 2, 2 * b * noise[1], (a / 2 - 2 * b**2) * noise[0]
     found = np.sqrt(sum(np.square(term) for term in terms)) / n
-    return _list(np.ldexp(found, 2 * scale.exponent - 2))
+    return listed(np.ldexp(found, 2 * scale.exponent - 2))
 
 
 def interval(scale: Scale, parts: Sequence[Noisy], level: float) -> tuple[list[float], list[float]]:
@@ -94,14 +83,14 @@ def interval(scale: Scale, parts: Sequence[Noisy], level: float) -> tuple[list[f
     """
     inside = float(check.probability("level", level, zero=False, one=False))
     boxes = [
-        _box(part, shift, 1 - (1 - inside) / len(parts))
+        box(part, shift, 1 - (1 - inside) / len(parts))
         for part, shift in zip(parts, scale.shifts, strict=True)
     ]
     if len(parts) == 1:
         low, high = (np.ldexp(end, scale.exponent) for end in boxes[0])
         if max(np.abs(boxes[0][0]).max(), np.abs(boxes[0][1]).max()) < _EXACT:
-            return _list(low), _list(high)
-        return _outward(low, high, limits=(-math.inf, math.inf), size=0.0)
+            return listed(low), listed(high)
+        return outward(low, high, limits=(-math.inf, math.inf), size=0.0)
     if scale.kind == "sum":
         middle = float(scale.lower + scale.upper)
         rows = boxes[0] if middle >= 0 else boxes[0][::-1]
@@ -109,21 +98,21 @@ def interval(scale: Scale, parts: Sequence[Noisy], level: float) -> tuple[list[f
         low, high = (np.ldexp(a + b, scale.exponent - 1) for a, b in terms)
         size = max(float(np.abs(term).max()) for pair in terms for term in pair)
         room = math.ldexp(size, scale.exponent)
-        return _outward(low, high, limits=(-math.inf, math.inf), size=room)
+        return outward(low, high, limits=(-math.inf, math.inf), size=room)
     least, most = np.maximum(boxes[0][0], 1), np.maximum(boxes[0][1], 1)
-    b = _quotient(boxes[1], least, most, scale.width)
+    b = quotient(boxes[1], least, most, scale.width)
     if scale.kind == "mean":
         low, high = _place(scale, b[0]), _place(scale, b[1])
         ends = [end * Fraction(2) ** scale.exponent for end in (scale.lower, scale.upper)]
         limits = round_down(ends[0]) + 0.0, round_up(ends[1])  # no minus zero
-        return _outward(low, high, limits=limits, size=max(map(abs, limits)))
-    a = _quotient(boxes[2], least, most, scale.width**2)
+        return outward(low, high, limits=limits, size=max(map(abs, limits)))
+    a = quotient(boxes[2], least, most, scale.width**2)
     squares = np.square(b[0]), np.square(b[1])
     largest = np.maximum(*squares)
     smallest = np.where((b[0] <= 0) & (b[1] >= 0), 0.0, np.minimum(*squares))
     low, high = _spread(scale, a[0], largest), _spread(scale, a[1], smallest)
     top = round_up((scale.width * Fraction(2) ** scale.exponent / 2) ** 2)
-    return _outward(low, high, limits=(0.0, top), size=4 * top)
+    return outward(low, high, limits=(0.0, top), size=4 * top)
 
 
 def half_width(law: Law, level: float) -> int:
@@ -144,18 +133,19 @@ def _doubled(scale: Scale, sums: Sequence[Floats]) -> Floats:
     return sums[1] + float(scale.lower + scale.upper) * sums[0]
 
 
-def _box(part: Noisy, shift: int, level: float) -> Range:
+def box(part: Noisy, shift: int, level: float) -> Range:
     """Bounds of the exact sum, which was rounded down to a multiple of ``2**shift``."""
     reach = half_width(part.law, level)
     low, high = part.floats - reach, part.floats + reach + (1 if shift else 0)
     return np.ldexp(low, shift), np.ldexp(high, shift)
 
 
-def _ratio(total: Floats, rows: Floats, limit: float) -> Floats:
+def ratio(total: Floats, rows: Floats, limit: float) -> Floats:
+    """A mean, within what any rows can give."""
     return np.clip(total / np.maximum(rows, 1), -float(limit), float(limit))
 
 
-def _quotient(total: Range, least: Floats, most: Floats, limit: float) -> Range:
+def quotient(total: Range, least: Floats, most: Floats, limit: float) -> Range:
     """The extremes of ``total / rows`` over a box, within what any rows can give."""
     low = total[0] / np.where(total[0] < 0, least, most)
     high = total[1] / np.where(total[1] > 0, least, most)
@@ -168,8 +158,8 @@ def _place(scale: Scale, centred: Floats) -> Floats:
 
 
 def _moments(scale: Scale, sums: Sequence[Floats]) -> Range:
-    a = _ratio(sums[2], sums[0], scale.width**2)
-    return a, np.square(_ratio(sums[1], sums[0], scale.width))
+    a = ratio(sums[2], sums[0], scale.width**2)
+    return a, np.square(ratio(sums[1], sums[0], scale.width))
 
 
 def _spread(scale: Scale, a: Floats, b_squared: Floats) -> Floats:
@@ -179,13 +169,14 @@ def _spread(scale: Scale, a: Floats, b_squared: Floats) -> Floats:
     return np.ldexp(found, 2 * scale.exponent - 2)
 
 
-def _outward(
+def outward(
     low: Floats, high: Floats, *, limits: tuple[float, float], size: float
 ) -> tuple[list[float], list[float]]:
     """Wider by what rounding may have moved, but not beyond what can be."""
     room = _ROUNDING * np.maximum(np.maximum(np.abs(low), np.abs(high)), size)
-    return _list(np.maximum(low - room, limits[0])), _list(np.minimum(high + room, limits[1]))
+    return listed(np.maximum(low - room, limits[0])), listed(np.minimum(high + room, limits[1]))
 
 
-def _list(numbers: Floats) -> list[float]:
+def listed(numbers: Floats) -> list[float]:
+    """As plain numbers."""
     return [float(number) for number in numbers]

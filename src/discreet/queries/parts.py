@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,21 @@ class Part:
     def weight(self) -> int:
         """The most that one row adds, in absolute value."""
         return max(abs(self.lower), abs(self.upper))
+
+    @property
+    def per_group(self) -> int:
+        """How many entries a group has; a row adds to one of them."""
+        return 1
+
+    def exact(self, sums: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+        """The private integers, from the aggregates of an engine."""
+        total: Any = 0
+        for factor, name in self.terms:
+            column = sums[name]
+            # Python integers where 64 bits might not do; which it is follows from public bounds.
+            small = factor == 1 and column.dtype != object
+            total = total + (column if small else column.astype(object) * factor)
+        return np.asarray(total)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +93,12 @@ def parts_of(query: Query, collected: Pass) -> tuple[Part, ...]:
             return _rows(collected), _centred(query, collected)
         case "variance":
             return _rows(collected), _centred(query, collected), _squares(query, collected)
+        case "covariance":
+            other = _second(query)
+            product = _products(query, other, collected)
+            return _rows(collected), _centred(query, collected), _centred(other, collected), product
+        case "median" | "quantiles":
+            raise Unsupported(f"{query.kind} is measured on bins.")
 
 
 def other_parts_of(query: Query, collected: Pass) -> tuple[Part, ...] | None:
@@ -115,6 +136,25 @@ def _squares(query: Query, collected: Pass) -> Part:
     return Part(name="centred squares", terms=terms, lower=-(width**2), upper=width**2)
 
 
+def _products(query: Query, other: Query, collected: Pass) -> Part:
+    """The sum of d e, the product of both values around their middles, in -h k .. h k."""
+    schema = collected.setting.schema
+    a, b = bounds(query, schema), bounds(other, schema)
+    h, k, m1, m2 = a.upper - a.lower, b.upper - b.lower, a.lower + a.upper, b.lower + b.upper
+    x, y = _value(query), _value(other)
+    rows, first, second = (
+        collected.name(one) for one in (data.count(), data.total(x), data.total(y))
+    )
+    both = collected.name(data.total(x, y))
+    terms = (4, both), (-2 * m2, first), (-2 * m1, second), (m1 * m2, rows)
+    return Part(name="centred products", terms=terms, lower=-h * k, upper=h * k)
+
+
+def _second(query: Query) -> Query:
+    """The same question about the other value."""
+    return replace(query, value=query.other)
+
+
 def _value(query: Query) -> Expression:
     if query.value is None:
         raise InvalidArgument("value must name the column to be summed.")
@@ -149,7 +189,7 @@ def move_of(part: Part, plan: Plan, *, relation: Relation) -> Move:
             return _positive(reach.rows * part.weight, squares * part.weight**2)
         case Relation.REPLACE_ONE:
             one_sign = part.lower >= 0 or part.upper <= 0
-            size = plan.program().size
+            size = plan.program().size * part.per_group
             entry = reach.rows_per_group * (max(part.upper, 0) - min(part.lower, 0))
             return _positive(
                 min(2 * reach.rows * part.weight, size * entry),
@@ -182,13 +222,8 @@ def measured(part: Part, sums: Mapping[str, NDArray[Any]], *, shift: int) -> NDA
 
     Clamping each entry cannot make two vectors differ more, so it needs no check of the data.
     """
-    total: Any = 0
-    for factor, name in part.terms:
-        column = sums[name]
-        # Python integers where 64 bits might not do; which it is follows from public bounds.
-        small = factor == 1 and column.dtype != object
-        total = total + (column if small else column.astype(object) * factor)
-    whole = np.asarray(total >> shift if shift else total)
+    total = part.exact(sums)
+    whole = total >> shift if shift else total
     clamped: NDArray[np.int64] = np.clip(whole, -_LARGEST_VALUE, _LARGEST_VALUE).astype(np.int64)
     return clamped
 

@@ -25,8 +25,9 @@ class Setting:
 class Pass:
     """Aggregates over the same rows and groups; equal ones are computed once."""
 
-    def __init__(self, setting: Setting, query: Query) -> None:
+    def __init__(self, setting: Setting, query: Query, *, bins: Expression | None) -> None:
         self.setting = setting
+        self._bins = bins
         self._where: Expression | None = query.where
         self._by: Mapping[str, Expression] = query.by
         self._keys: tuple[Key, ...] | None = query.keys
@@ -52,6 +53,7 @@ class Pass:
             by=self._by or None,
             keys=self._keys,
             limits=self.setting.limits,
+            bins=self._bins,
         )
 
 
@@ -63,14 +65,15 @@ class Passes:
         self._places: dict[object, int] = {}
         self._passes: list[Pass] = []
 
-    def place(self, query: Query) -> int:
-        """The number of the pass that collects a question."""
+    def place(self, query: Query, *, bins: Expression | None = None) -> int:
+        """The number of the pass that collects a question, in bins of each group or not."""
         schema = self._setting.schema
+        cut = None if bins is None else bins.bind(schema)
         where = None if query.where is None else query.where.bind(schema).code
         by = tuple((name, one.bind(schema)) for name, one in query.by.items())
-        place = self._places.setdefault((where, by, query.keys), len(self._passes))
+        place = self._places.setdefault((where, by, query.keys, cut), len(self._passes))
         if place == len(self._passes):
-            self._passes.append(Pass(self._setting, query))
+            self._passes.append(Pass(self._setting, query, bins=bins))
         return place
 
     def __getitem__(self, place: int) -> Pass:

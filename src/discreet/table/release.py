@@ -51,7 +51,7 @@ class Release:
 
     @property
     def std(self) -> Any:
-        """Standard deviation of the noise, in the shape of the value."""
+        """Standard deviation of the noise, in the shape of the value; None for quantiles."""
         return self._shaped(self._answer.std)
 
     def interval(self, level: float = _LEVEL) -> tuple[Any, Any]:
@@ -60,9 +60,10 @@ class Release:
         return self._shaped(low), self._shaped(high)
 
     def rows(self, level: float = _LEVEL) -> list[dict[str, Any]]:
-        """One record for each group: keys, value, std, low, high."""
+        """One record for each group: keys, value, std, low, high (None where there is none)."""
         answer = self._answer
-        low, high = answer.interval(level)
+        none = [None] * len(answer.keys)
+        low, high = answer.interval(level) if answer.has_interval else (none, none)
         columns = zip(answer.keys, answer.values, answer.std, low, high, strict=True)
         return [
             {**dict(zip(answer.names, key, strict=True)), "value": v, "std": s, "low": a, "high": b}
@@ -126,10 +127,10 @@ class Release:
         rows = self.rows()
         for row in rows[:_SHOWN]:
             key = ", ".join(str(row[name]) for name in self.names)
-            lines.append(
-                f"  {key + ': ' if key else ''}{_short(row['value'])}"
-                f"  (95% between {_short(row['low'])} and {_short(row['high'])})"
-            )
+            bars = "no interval: chosen by rank"
+            if row["low"] is not None:
+                bars = f"95% between {_short(row['low'])} and {_short(row['high'])}"
+            lines.append(f"  {key + ': ' if key else ''}{_short(row['value'])}  ({bars})")
         if len(rows) > _SHOWN:
             lines.append(f"  ... and {len(rows) - _SHOWN} more")
         return "\n".join(lines)
@@ -143,7 +144,7 @@ class Release:
             raise Unsupported("A mapped release has no error bars: ask the one it came from.")
         return self.answer
 
-    def _shaped(self, numbers: Sequence[float]) -> Any:
+    def _shaped(self, numbers: Sequence[float] | Sequence[None]) -> Any:
         return tuple(numbers) if self._answer.names else numbers[0]
 
 

@@ -24,7 +24,8 @@ from discreet.queries import ask
 from discreet.queries.answer import Answer
 from discreet.queries.ask import By, Keys, Query, Value
 from discreet.queries.budget import budget
-from discreet.queries.design import Design, Forecast, Setting, design, forecast
+from discreet.queries.design import Design, Setting, design
+from discreet.queries.forecast import Forecast, forecast
 from discreet.table.release import Release, value_of
 
 _LEVEL = 0.95

@@ -12,7 +12,8 @@ from rich.table import Table
 
 from discreet.apps.cli.budget import Standing, amount, limit_in_words, standing
 from discreet.apps.cli.release_file import ReleaseFile, read
-from discreet.queries.design import Design, forecast
+from discreet.queries.design import Design
+from discreet.queries.forecast import forecast
 from discreet.table.release import worth
 
 

@@ -1,0 +1,133 @@
+"""The error of an answer before it is asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import check
+from discreet.mechanisms.selection import Exponential
+from discreet.queries.covariance import Pair
+from discreet.queries.design import Question
+from discreet.queries.estimate import half_width
+from discreet.queries.parts import Scale
+from discreet.queries.quantiles import Quantiles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """The error of an answer before it is asked: from public numbers only.
+
+    ``std`` and ``width`` are for one group. The error stays within ``width`` with probability at
+    least ``level``. For means, variances and covariances both are upper bounds at ``rows`` rows in
+    the group (``std`` to first order); without ``rows`` they are unknown. For quantiles the error
+    is one of rank, as a share of the rows (a median within 0.02 is some quantile between 0.48 and
+    0.52), and ``step`` is the width of the bins; the error in value depends on the data.
+    """
+
+    title: str
+    groups: int
+    std: float | None
+    width: float | None
+    level: float
+    rows: int | None
+    guarantee: Guarantee
+    step: float | None = None
+
+    def __str__(self) -> str:
+        if self.width is None:
+            return f"{self.title}: state the number of rows to know the error."
+        if self.step is not None:
+            return (
+                f"{self.title}: rank within ±{self.width:.4g} of the rows "
+                f"{100 * self.level:g} times of 100 with {self.rows} rows, in bins of {self.step:g}"
+            )
+        n = "" if self.rows is None else f" with {self.rows} rows"
+        return (
+            f"{self.title}: std {self.std:.4g}, within ±{self.width:.4g} of the truth "
+            f"{100 * self.level:g} times of 100{n}"
+        )
+
+
+def forecast(question: Question, *, rows: int | None = None, level: float = 0.95) -> Forecast:
+    """The error of an answer, at a stated number of rows in its group where that matters.
+
+    Proof: with probability ``level`` all k parts are within their half-widths w (union bound). Then
+        ``|s'/n' - s/n| = |(s' - s) - (n' - n) s/n| / n' <= (w_s + h w_n) / (n - w_n)`` with h the
+        bound of |s/n|, and a variance moves by half of the error of its first term and 2 h times
+        that of the mean.
+    """
+    inside = float(check.probability("level", level, zero=False, one=False))
+    n = None if rows is None else check.count("rows", rows)
+    if isinstance(question.scale, Quantiles):
+        return _ranks(question, question.scale, n, inside)
+    scale, many = question.scale, len(question.measurements)
+    laws = [one.law for one in question.measurements]
+    factors = [2.0**shift for shift in scale.shifts]
+    stds = [law.std * factor for law, factor in zip(laws, factors, strict=True)]
+    widths = [
+        (half_width(law, 1 - (1 - inside) / many) + (shift > 0)) * factor
+        for law, factor, shift in zip(laws, factors, scale.shifts, strict=True)
+    ]
+    std: float | None
+    width: float | None
+    if many == 1:
+        std, width = (math.ldexp(x, scale.exponent) for x in (stds[0], widths[0]))
+        n = None
+    elif isinstance(scale, Scale) and scale.kind == "sum":
+        middle = abs(scale.lower + scale.upper)
+        std = math.ldexp(math.hypot(stds[1], middle * stds[0]), scale.exponent - 1)
+        width = math.ldexp(widths[1] + middle * widths[0], scale.exponent - 1)
+        n = None
+    elif n is None:
+        std = width = None
+    elif isinstance(scale, Pair):
+        std, width = scale.forecast(stds, widths, n)
+    else:
+        std, width = _ratio_error(scale, stds, widths, n)
+    return Forecast(
+        title=question.query.title,
+        groups=len(question.keys),
+        std=std,
+        width=width,
+        level=inside,
+        rows=n,
+        guarantee=question.guarantee,
+    )
+
+
+def _ranks(question: Question, scale: Quantiles, rows: int | None, level: float) -> Forecast:
+    """The error in rank, as a share of the rows."""
+    laws = [
+        float(one.mechanism.rate) if isinstance(one.mechanism, Exponential) else one.law
+        for one in question.measurements
+    ]
+    std, width = scale.rank_error(laws, level)
+    return Forecast(
+        title=question.query.title,
+        groups=len(question.keys),
+        std=None if rows is None or std is None else min(std / rows, 1.0),
+        width=None if rows is None else min(width / rows, 1.0),
+        level=level,
+        rows=rows,
+        guarantee=question.guarantee,
+        step=scale.step,
+    )
+
+
+def _ratio_error(
+    scale: Scale, stds: Sequence[float], widths: Sequence[float], n: int
+) -> tuple[float, float]:
+    """First-order deviation and certain width of a mean or a variance, at worst."""
+    h = float(scale.width)
+    left = n - widths[0]
+    b = min((widths[1] + h * widths[0]) / left, 2 * h) if left > 0 else 2 * h
+    if scale.kind == "mean":
+        std = min(math.hypot(stds[1], h * stds[0]) / n, h)
+        return math.ldexp(std, scale.exponent - 1), math.ldexp(b, scale.exponent - 1)
+    a = (widths[2] + h**2 * widths[0]) / left if left > 0 else 2 * h**2
+    std = min(math.hypot(stds[2] / 2, 2 * h * stds[1], 1.5 * h**2 * stds[0]) / n, h**2)
+    width = min(a / 2 + 2 * h * b, h**2)
+    return math.ldexp(std, 2 * scale.exponent - 2), math.ldexp(width, 2 * scale.exponent - 2)

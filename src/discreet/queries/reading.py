@@ -1,0 +1,86 @@
+"""How noisy integers are read: the ways that there are, and each as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from discreet.core import check
+from discreet.core.errors import InvalidArgument
+from discreet.queries import estimate
+from discreet.queries.covariance import Pair
+from discreet.queries.noisy import Noisy
+from discreet.queries.parts import Scale
+from discreet.queries.quantiles import Quantiles
+
+Reading: TypeAlias = Scale | Pair | Quantiles
+
+
+def verify(reading: Reading, parts: Sequence[Noisy], *, keys: int) -> None:
+    """Refuse parts that do not fit."""
+    if isinstance(reading, Quantiles):
+        reading.check(parts, keys)
+    elif {len(part.values) for part in parts} != {keys} or len(parts) != len(reading.shifts):
+        raise InvalidArgument("An answer needs a number of each part for each key.")
+
+
+def values(reading: Reading, parts: Sequence[Noisy]) -> list[int] | list[float]:
+    """The published numbers in the order of the keys."""
+    if isinstance(reading, Scale):
+        return estimate.value(reading, parts)
+    return reading.values(parts)
+
+
+def stds(reading: Reading, parts: Sequence[Noisy]) -> list[float] | list[None]:
+    """The standard deviation of the noise of each; quantiles have none that is known."""
+    match reading:
+        case Scale():
+            return estimate.std(reading, parts)
+        case Pair():
+            return reading.std(parts)
+        case Quantiles():
+            return [None] * len(values(reading, parts))
+
+
+def interval(
+    reading: Reading, parts: Sequence[Noisy], level: float
+) -> tuple[list[float], list[float]]:
+    """Bounds that hold the answers without noise, each with probability at least ``level``."""
+    inside = float(check.probability("level", level, zero=False, one=False))
+    if isinstance(reading, Scale):
+        return estimate.interval(reading, parts, inside)
+    return reading.interval(parts, inside)
+
+
+def content(reading: Reading) -> dict[str, Any]:
+    """As JSON."""
+    match reading:
+        case Scale():
+            return asdict(reading)
+        case Pair():
+            return {"kind": "covariance", **asdict(reading)}
+        case Quantiles():
+            return {
+                **asdict(reading),
+                "kind": "quantiles",
+                "levels": list(map(str, reading.levels)),
+            }
+
+
+def read(held: Mapping[str, Any]) -> Reading:
+    """The inverse of ``content``."""
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in held.items()
+    }
+    match fields["kind"]:
+        case "covariance":
+            del fields["kind"]
+            return Pair(**fields)
+        case "quantiles":
+            del fields["kind"]
+            fields["levels"] = tuple(Fraction(level) for level in fields["levels"])
+            return Quantiles(**fields)
+        case _:
+            return Scale(**fields)
