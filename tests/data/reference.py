@@ -165,9 +165,9 @@ def collect(plan, rows, *, key):
         if program.where is not None and evaluate(program.where, row) != 1:
             continue
         if cells is not None:
-            if group not in cells:
+            if group not in cells and not program.rest:
                 continue
-            group = cells.index(group)
+            group = cells.index(group) if group in cells else len(cells)
         by_unit[unit].append((group, *(evaluate(v, row) for v in program.values)))
     table = {name: [0] * program.size for name in plan.aggregates}
     for unit, mine in by_unit.items():

@@ -10,6 +10,7 @@ from typing import Literal
 from discreet.core.errors import InvalidArgument
 from discreet.data.bounded import (
     MOST_PICKS,
+    OPEN,
     Bounded,
     aligned,
     checked,
@@ -192,6 +193,8 @@ def compare_two(operator: Operator, a: Bounded, b: Bounded) -> Bounded:
     """Two expressions of one kind."""
     if {a.kind, b.kind} <= {"number", "flag"}:
         a, b = aligned(a, b)
+    elif "text" in (a.kind, b.kind):
+        raise InvalidArgument(OPEN)
     elif a.kind != b.kind or a.labels != b.labels or a.step != b.step:
         raise InvalidArgument("two columns can be compared if they are declared alike.")
     elif a.kind == "label" and operator != "=":

@@ -17,9 +17,13 @@ from discreet.data import schema as declared
 from discreet.data.code import Binary, Code, Const
 from discreet.data.schema import INT64, Label
 
-Kind: TypeAlias = Literal["number", "flag", "label", "date"]
+Kind: TypeAlias = Literal["number", "flag", "label", "date", "text"]
 MOST_PICKS = 100_000
 """Tables of values are no longer than this."""
+OPEN = (
+    "this column is text with unknown values: group by it with keys=..., found by discover() or "
+    "taken from a public list; for conditions, declare it as a category."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +47,16 @@ class Bounded:
                 return declared.date_label(code, step=self.step)
             case "flag":
                 return bool(code)
+            case "text":
+                raise InvalidArgument("text without listed keys has no labels.")
             case "number":
                 value = code * Fraction(2) ** self.exponent
                 return int(value) if value.denominator == 1 else float(value)
 
     def locate(self, label: object) -> int:
         """The code of a public label; an error if nothing can have it."""
+        if self.kind == "text":
+            raise InvalidArgument(OPEN)
         if self.kind == "label":
             found = [i for i, name in enumerate(self.labels) if name == label]
             code = found[0] if found and not isinstance(label, bool) else None
@@ -81,6 +89,8 @@ def small(value: Bounded) -> bool:
 
 def of_kind(value: Bounded, kind: Kind) -> Bounded:
     """The value, if it is of this kind."""
+    if value.kind == "text":
+        raise InvalidArgument(OPEN)
     if value.kind != kind:
         raise InvalidArgument(f"this operation takes a {kind}, got a {value.kind}.")
     return value
@@ -95,6 +105,8 @@ def number(value: Bounded) -> Bounded:
 
 def position(inner: Bounded, mark: object) -> Fraction:
     """A public literal in steps of an expression's grid, exactly."""
+    if inner.kind == "text":
+        raise InvalidArgument(OPEN)
     if inner.kind == "date":
         return Fraction(declared.date_code("value", mark, step=inner.step))
     return check.finite("value", mark) / Fraction(2) ** inner.exponent

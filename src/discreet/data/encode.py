@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core.exact import round_down, round_up
-from discreet.data.schema import Category, Column, Date, Number
+from discreet.data.schema import Category, Column, Date, Lookup, Number
 from discreet.data.source import Type
-from discreet.data.text import decode
+from discreet.data.text import decoder
 
 Ints: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -28,7 +28,7 @@ _MICROSECONDS = {"day": 86_400_000_000, "hour": 3_600_000_000}
 def encode(series: Series, column: Column, *, kind: Type) -> Ints:
     """The codes of one column."""
     if kind in ("text", "exact", "object"):
-        return by_value(texts(series, kind), lambda text: decode(text, column))
+        return by_value(texts(series, kind), decoder(column))
     if isinstance(column, Date):
         return _dates(series, column, kind)
     if kind == "float":
@@ -66,7 +66,7 @@ def _floats(series: Series) -> NDArray[np.float64]:
 def _integers(values: Ints, null: Flags, column: Column) -> Ints:
     if isinstance(column, Number):
         codes = np.clip(values, column.lower, column.upper)
-    elif isinstance(column, Category):
+    elif isinstance(column, Category | Lookup):
         codes = _places(values, column)
     else:
         codes = np.where((values == 0) | (values == 1), values, column.missing)
@@ -105,13 +105,19 @@ def _rounded(values: NDArray[np.float64], column: Number) -> Ints:
     return np.where(above, column.upper, np.where(below, column.lower, codes))
 
 
-def _places(values: Ints, column: Category) -> Ints:
-    """Positions among whole levels."""
-    levels = np.array(column.levels, dtype=np.int64)
+def _places(values: Ints, column: Category | Lookup) -> Ints:
+    """Positions among whole levels, or the codes of keys."""
+    if isinstance(column, Category):
+        keys, codes, unknown = column.levels, tuple(range(len(column.levels))), column.unknown
+    else:
+        keys, codes, unknown = column.keys, column.codes, column.missing
+    if not keys:
+        return np.full(len(values), unknown, dtype=np.int64)
+    levels, places = np.array(keys, dtype=np.int64), np.array(codes, dtype=np.int64)
     order = np.argsort(levels)
     found = np.searchsorted(levels[order], values).clip(max=len(levels) - 1)
     hit = levels[order][found] == values
-    return np.where(hit, order[found], column.unknown)
+    return np.where(hit, places[order][found], unknown)
 
 
 def _dates(series: Series, column: Date, kind: Type) -> Ints:

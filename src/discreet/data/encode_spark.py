@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pyspark.sql import Column as Value
@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, TimestampNTZType
 
 from discreet.core.exact import round_down, round_up
-from discreet.data.schema import Boolean, Category, Column, Date, Number
+from discreet.data.schema import Boolean, Category, Date, Declared, Lookup, Number, Text
 from discreet.data.source import Type
 from discreet.data.text import FALSE, MOMENT, NUMBER, TRUE, WHOLE
 
@@ -33,6 +33,7 @@ class Steps:
     number: Value
     code: Value
     levels: tuple[str | int, ...] | None = None
+    places: tuple[int, ...] | None = None
 
 
 def whole(value: int) -> Value:
@@ -57,13 +58,20 @@ def divided(value: Value, by: int) -> Value:
 
 
 def numbered(
-    session: SparkSession, values: Iterable[str | int], *, names: tuple[str, str]
+    session: SparkSession,
+    values: Iterable[str | int],
+    *,
+    names: tuple[str, str],
+    places: Iterable[int] | None = None,
 ) -> DataFrame:
-    """A small public table: each value with its place. It travels inside the plan, as one text."""
+    """A small table: each value with its place. It travels inside the plan, as one text."""
     values = list(values)
-    kind = "string" if isinstance(values[0], str) else "bigint"
+    kind = "string" if values and isinstance(values[0], str) else "bigint"
     array = f.from_json(f.lit(json.dumps(values)), f"array<{kind}>")
     table = session.range(0, 1, 1, 1).select(f.posexplode(array).alias("place", "value"))
+    if places is not None:
+        listed = f.from_json(f.lit(json.dumps(list(places))), "array<bigint>")
+        table = table.select(f.get(listed, f.col("place")).alias("place"), "value")
     value = f.col("value").cast("binary") if kind == "string" else f.col("value")
     return f.broadcast(table.select(value.alias(names[0]), whole_of("place").alias(names[1])))
 
@@ -73,7 +81,7 @@ def whole_of(name: str) -> Value:
     return f.col(name).cast("bigint")
 
 
-def steps(column: Column, *, kind: Type, source: Value, stored: DataType, i: int) -> Steps:
+def steps(column: Declared, *, kind: Type, source: Value, stored: DataType, i: int) -> Steps:
     """How the i-th field is encoded; ``stored`` is Spark's own name for its type."""
     raw = _raw(kind, source, stored)
     r, n = f.col(f"r{i}"), f.col(f"n{i}")
@@ -81,7 +89,19 @@ def steps(column: Column, *, kind: Type, source: Value, stored: DataType, i: int
         case Number():
             return _number(column, kind, raw, i)
         case Category():
-            return _category(column, kind, raw, i)
+            textual = isinstance(column.levels[0], str)
+            found = _found(kind, raw, i, textual=textual, codes=(column.missing, column.unknown))
+            return replace(found, levels=column.levels)
+        case Lookup():
+            codes = column.missing, column.missing
+            found = _found(kind, raw, i, textual=column.textual, codes=codes)
+            # An empty table has no type: nobody has this name.
+            levels = column.keys or (("\0",) if column.textual else (0,))
+            places = column.codes or (column.missing,)
+            return replace(found, levels=levels, places=places)
+        case Text():
+            absent = (r == "") | f.contains(r, f.lit("\0"))
+            return Steps(raw=raw, number=r, code=f.when(~absent, n.cast("binary")))
         case Date():
             code = n if column.step == "hour" else divided(n, 24)
             inside = code.between(whole(column.lower), whole(column.upper))
@@ -144,15 +164,15 @@ def _number(column: Number, kind: Type, raw: Value, i: int) -> Steps:
     return Steps(raw=raw, number=number, code=code)
 
 
-def _category(column: Category, kind: Type, raw: Value, i: int) -> Steps:
-    r = f.col(f"r{i}")
-    if isinstance(column.levels[0], str):
+def _found(kind: Type, raw: Value, i: int, *, textual: bool, codes: tuple[int, int]) -> Steps:
+    """The place of a value in a table, else the codes of what is missing and what is unknown."""
+    r, (missing, unknown) = f.col(f"r{i}"), codes
+    if textual:
         number, absent = r.cast("binary"), r == ""
     else:
         number, absent = _whole_or_null(kind, r), _absent(kind, r)
-    place = f.coalesce(f.col(f"place{i}"), whole(column.unknown))
-    code = f.when(absent, whole(column.missing)).otherwise(place)
-    return Steps(raw=raw, number=number, code=code, levels=column.levels)
+    place = f.coalesce(f.col(f"place{i}"), whole(unknown))
+    return Steps(raw=raw, number=number, code=f.when(absent, whole(missing)).otherwise(place))
 
 
 def _absent(kind: Type, r: Value) -> Value:

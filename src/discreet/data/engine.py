@@ -67,6 +67,15 @@ class Engine(Protocol):
     def collect(self, program: Program, *, key: int) -> Sequence[Row]:
         """One row for each group (or bin of one) that is not empty, in any order."""
 
+    def keys(self, program: Program, *, key: int) -> Sequence[Sequence[Any]]:
+        """For each key that occurs, in any order: index, different units, texts of the key."""
+
+    def rows(self, program: Program, *, key: int) -> Sequence[Sequence[Any]]:
+        """Each row that the limits leave, in any order: name of the unit, values."""
+
+    def spread(self, program: Program) -> tuple[Sequence[Row], Sequence[Row]]:
+        """How many rows, and how many groups, how many units have: number, units."""
+
 
 def tabulate(plan: Plan, *, engine: Engine, key: int) -> Table:
     """Run a plan on an engine; ``key`` is a fresh random number, the same for nobody else."""

@@ -21,6 +21,7 @@ from discreet.data import arithmetic
 from discreet.data import schema as declared
 from discreet.data.bounded import (
     MOST_PICKS,
+    OPEN,
     Bounded,
     constant,
     flag,
@@ -245,8 +246,12 @@ class Expression:
 
         def bind(schema: Schema) -> Bounded:
             inner = self.bind(schema)
-            if not small(inner):
-                raise InvalidArgument(f"map takes at most {MOST_PICKS} different values.")
+            if inner.kind == "text" or not small(inner):
+                raise InvalidArgument(
+                    OPEN
+                    if inner.kind == "text"
+                    else f"map takes at most {MOST_PICKS} different values."
+                )
             labels = tuple(dict.fromkeys([*names.values(), default]))
             chosen = {inner.locate(value): labels.index(name) for value, name in names.items()}
             rest = labels.index(default)
@@ -263,16 +268,20 @@ def col(name: str) -> Expression:
         column = schema.get(name)
         if column is None:
             raise InvalidArgument(f"column {name!r} is not declared; declared: {sorted(schema)}.")
-        code, low, high = Ref(name), column.lower, column.upper
-        match column:
+        code: Code = Ref(name)
+        if isinstance(column, declared.Text):
+            return Bounded(code=code, lower=0, upper=0, kind="text")
+        low, high = column.lower, column.upper
+        plain = column.inner if isinstance(column, declared.Lookup) else column
+        match plain:
             case declared.Number():
                 return Bounded(
-                    code=code, lower=low, upper=high, kind="number", exponent=column.exponent
+                    code=code, lower=low, upper=high, kind="number", exponent=plain.exponent
                 )
             case declared.Category():
-                return labelled(code, column.labels)
+                return labelled(code, plain.labels)
             case declared.Date():
-                return Bounded(code=code, lower=low, upper=high, kind="date", step=column.step)
+                return Bounded(code=code, lower=low, upper=high, kind="date", step=plain.step)
             case declared.Boolean():
                 return flag(code)
 

@@ -34,6 +34,15 @@ def limited(program: Program, query: str, *, textual: bool, key: int) -> str:
     return query
 
 
+def limited_keys(query: str, *, order: list[str], limit: int, textual: bool, key: int) -> str:
+    """At most ``limit`` of the different rows of each unit, the keys that it has."""
+    ascending = ", ".join(f"{column} ASC" for column in order)
+    place = f"row_number() OVER (PARTITION BY u ORDER BY {ascending}) - 1 AS place"
+    query = f"SELECT *, {place}, count(*) OVER (PARTITION BY u) AS many FROM ({query})"  # noqa: S608
+    chooser = _Chooser(key=key, number=_HASHED if textual else "u", content=())
+    return chooser.choose(query, kept=order, limit=limit, purpose="groups")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Field:
     """A column of the content, at least ``-shift`` and one of ``width`` values."""
@@ -83,7 +92,7 @@ class _Chooser:
         query = f"SELECT *, {ranks} FROM ({query})"  # noqa: S608
         query = f"SELECT *, 1 + max(place) OVER (PARTITION BY u) AS many FROM ({query})"  # noqa: S608
         kept = [field.name for field in self.content]
-        return self._choose(query, kept=kept, limit=limit, purpose="groups")
+        return self.choose(query, kept=kept, limit=limit, purpose="groups")
 
     def rows_in_group(self, query: str, *, limit: int) -> str:
         """Keep ``limit`` rows of each unit in each group."""
@@ -109,9 +118,10 @@ class _Chooser:
         place = f"row_number() OVER (PARTITION BY {part} ORDER BY {ascending}) - 1 AS place"
         many = f"count(*) OVER (PARTITION BY {part}) AS many"
         query = f"SELECT *, {place}, {many} FROM ({query})"  # noqa: S608
-        return self._choose(query, kept=[*fixed, *kept], limit=limit, purpose=purpose)
+        return self.choose(query, kept=[*fixed, *kept], limit=limit, purpose=purpose)
 
-    def _choose(self, query: str, *, kept: list[str], limit: int, purpose: str) -> str:
+    def choose(self, query: str, *, kept: list[str], limit: int, purpose: str) -> str:
+        """Keep ``limit`` of ``many`` places, evenly spaced."""
         mix = mixer(self.key, purpose=purpose)
         # Numbers that fit into one limb are most of all; the others of theirs are zero.
         short = f"CASE WHEN w BETWEEN 0 AND {LIMB} THEN w * {mix.unit[0]} % {PRIME}"

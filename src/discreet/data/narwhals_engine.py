@@ -19,12 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.data.code import Bin, Binary, Clip, Code, Const, Divide, Operator, Pick, Ref
-from discreet.data.encode import Ints, by_value, encode, texts
+from discreet.data.encode import Ints, Series, by_value, encode, texts
 from discreet.data.engine import LIMB, PRIME, Row, mixer
-from discreet.data.plan import Program, Sum
-from discreet.data.schema import INT64
+from discreet.data.plan import Program, Sum, fields
+from discreet.data.schema import INT64, Text
 from discreet.data.source import Frame, Type, sealed
 from discreet.data.text import UNIT
+
+_GROUP = "\0group"  # no column has this name
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +36,84 @@ class NarwhalsEngine:
     source: Frame
 
     def collect(self, program: Program, *, key: int) -> Sequence[Row]:
-        return sealed("the computation", lambda: self._run(program, key))
+        return sealed("the computation", lambda: self._collect(program, key))
 
-    def _run(self, program: Program, key: int) -> Sequence[Row]:
-        wanted = [field for field, _ in program.columns]
-        if program.unit is not None and program.unit not in wanted:
-            wanted.append(program.unit)
-        narrow = self.source.frame.select(wanted) if wanted else self.source.frame
-        data = narrow.collect() if isinstance(narrow, nw.LazyFrame) else narrow
-        types = self.source.columns
-        codes = {f: encode(data[f], column, kind=types[f]) for f, column in program.columns}
-        rows = _rows(program, codes, _unit(program, data, types))
-        rows = rows if program.unit is None else _limit(program, rows, key)
+    def keys(self, program: Program, *, key: int) -> Sequence[Sequence[Any]]:
+        return sealed("the computation", lambda: self._keys(program, key))
+
+    def rows(self, program: Program, *, key: int) -> Sequence[Sequence[Any]]:
+        return sealed("the computation", lambda: self._rows(program, key))
+
+    def spread(self, program: Program) -> tuple[Sequence[Row], Sequence[Row]]:
+        return sealed("the computation", lambda: self._spread(program))
+
+    def _collect(self, program: Program, key: int) -> Sequence[Row]:
+        data, codes = self._read(program)
+        rows = _limited(program, codes, _unit(program, data, self.source.columns), key)
         if program.bins is not None:
             place, many = program.bins
             rows = replace(rows, group=rows.group * many + rows.values[place])
         return _aggregate(program, rows)
+
+    def _keys(self, program: Program, key: int) -> Sequence[Sequence[Any]]:
+        data, codes = self._read(program)
+        unit = _unit(program, data, self.source.columns)
+        found = [_ranked(texts(data[f], self.source.columns[f])) for f in program.texts]
+        there = np.logical_and.reduce([unit.there, *(codes >= 0 for _, codes in found)])
+        # The order of keys is that of their texts, then of the index.
+        index = np.broadcast_to(_evaluate(program.index, codes), len(data))
+        listed = np.stack([*(codes for _, codes in found), index], axis=1)
+        names, group = np.unique(listed, axis=0, return_inverse=True)
+        codes = {**codes, _GROUP: group.reshape(-1).astype(np.int64)}
+        counted = replace(program, index=Ref(_GROUP), size=max(len(names), 1), count_units=True)
+        rows = _limited(counted, codes, replace(unit, there=there), key)
+        return [
+            (int(names[g][-1]), units, *(known[i] for (known, _), i in zip(found, names[g])))  # noqa: B905
+            for g, _, units in _aggregate(counted, rows)
+        ]
+
+    def _rows(self, program: Program, key: int) -> Sequence[Sequence[Any]]:
+        data, codes = self._read(program)
+        unit = _unit(program, data, self.source.columns)
+        rows = _limited(program, codes, unit, key)
+        named = [unit.names[i] for i in rows.unit] if unit.names else rows.unit.tolist()
+        return list(zip(named, *(value.tolist() for value in rows.values), strict=True))
+
+    def _spread(self, program: Program) -> tuple[Sequence[Row], Sequence[Row]]:
+        data, codes = self._read(program)
+        rows = _limited(program, codes, _unit(program, data, self.source.columns), 0)
+        _, many = np.unique(rows.unit, return_counts=True)
+        pairs = np.unique(np.stack([rows.unit, rows.group], axis=1), axis=0)
+        _, groups = np.unique(pairs[:, 0], return_counts=True)
+        first, second = (np.unique(n, return_counts=True) for n in (many, groups))
+        return list(zip(*first, strict=True)), list(zip(*second, strict=True))
+
+    def _read(self, program: Program) -> tuple[nw.DataFrame[Any], dict[str, Ints]]:
+        """The fields that are needed, and the codes of all columns but open text."""
+        wanted = list(dict.fromkeys(field for field, _ in fields(program)))
+        if program.unit is not None and program.unit not in wanted:
+            wanted.append(program.unit)
+        narrow = self.source.frame.select(wanted) if wanted else self.source.frame
+        data = narrow.collect() if isinstance(narrow, nw.LazyFrame) else narrow
+        codes = {
+            name: encode(data[field], column, kind=self.source.columns[field])
+            for (name, column), (field, _) in zip(program.columns, fields(program), strict=True)
+            if not isinstance(column, Text)
+        }
+        return data, codes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unit:
+    """Whose each row is: an identity, a number to hash, and whether there is a unit at all.
+
+    ``names`` are the texts that identities stand for; without them an identity is the name.
+    """
+
+    identity: Ints
+    number: Ints
+    there: NDArray[np.bool_]
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,34 +132,41 @@ class _Rows:
         )
 
 
-def _unit(
-    program: Program, data: nw.DataFrame[Any], types: Mapping[str, Type]
-) -> tuple[Ints, Ints, NDArray[np.bool_]]:
-    """Identity, number to hash, and whether there is a unit at all."""
+def _unit(program: Program, data: nw.DataFrame[Any], types: Mapping[str, Type]) -> _Unit:
     n = len(data)
     if program.unit is None:
-        return np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.ones(n, dtype=bool)
+        nobody = np.zeros(n, dtype=np.int64)
+        return _Unit(identity=nobody, number=nobody, there=np.ones(n, dtype=bool))
     series, kind = data[program.unit], types[program.unit]
     if kind == "integer":
         null = series.is_null().to_numpy()
         values = series.cast(nw.Int64).fill_null(0).to_numpy().astype(np.int64, copy=False)
-        return values, values, ~null
+        return _Unit(identity=values, number=values, there=~null)
     if kind == "float":
         doubles = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
         whole = (doubles == np.floor(doubles)) & (np.abs(doubles) <= 2.0**53)
         values = np.where(whole, doubles, 0.0).astype(np.int64)
-        return values, values, whole
-    plain = texts(series, kind)
-    numbers = [0]
+        return _Unit(identity=values, number=values, there=whole)
+    names = [""]
 
     def identity(value: str) -> int:
         if not value:
             return 0
-        numbers.append(_number(value))
-        return len(numbers) - 1
+        names.append(value)
+        return len(names) - 1
 
-    values = by_value(plain, identity)
-    return values, np.array(numbers, dtype=np.int64)[values], values > 0
+    values = by_value(texts(series, kind), identity)
+    numbers = np.array([0, *map(_number, names[1:])], dtype=np.int64)
+    return _Unit(identity=values, number=numbers[values], there=values > 0, names=tuple(names))
+
+
+def _ranked(series: Series) -> tuple[list[str], Ints]:
+    """The texts that occur, in the order of their bytes, and the place of each row's (or -1)."""
+    if len(series) == 0:
+        return [], np.zeros(0, dtype=np.int64)
+    known = sorted((t for t in series.unique().to_list() if t and "\0" not in t), key=str.encode)
+    places = {text: place for place, text in enumerate(known)}
+    return known, by_value(series, lambda text: places.get(text, -1))
 
 
 def _number(unit: str) -> int:
@@ -105,12 +176,9 @@ def _number(unit: str) -> int:
     return int.from_bytes(digest[8:], "little") >> 1
 
 
-def _rows(
-    program: Program, codes: dict[str, Ints], unit: tuple[Ints, Ints, NDArray[np.bool_]]
-) -> _Rows:
-    """Rows with a unit that pass the filter and have a public key."""
-    identity, number, kept = unit
-    n = len(identity)
+def _limited(program: Program, codes: dict[str, Ints], unit: _Unit, key: int) -> _Rows:
+    """Rows with a unit that pass the filter, have a public key, and are within the limits."""
+    kept, n = unit.there, len(unit.identity)
 
     def column(code: Code) -> Ints:
         return np.broadcast_to(_evaluate(code, codes), n)
@@ -121,10 +189,12 @@ def _rows(
     if program.cells is not None:
         cells = np.array(program.cells, dtype=np.int64)
         place = np.searchsorted(cells, group).clip(max=len(cells) - 1)
-        kept = kept & (cells[place] == group)
-        group = place
+        hit = cells[place] == group
+        kept = kept if program.rest else kept & hit
+        group = np.where(hit, place, len(cells))
     values = tuple(column(value) for value in program.values)
-    return _Rows(unit=identity, number=number, group=group, values=values).take(kept)
+    rows = _Rows(unit=unit.identity, number=unit.number, group=group, values=values).take(kept)
+    return rows if program.unit is None else _limit(program, rows, key)
 
 
 def _evaluate(code: Code, columns: dict[str, Ints]) -> Ints:

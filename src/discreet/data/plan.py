@@ -14,9 +14,10 @@ from typing import Literal, TypeAlias
 
 from discreet.core import check
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.data.code import Binary, Code, Const, columns
-from discreet.data.expression import Bounded, Expression
-from discreet.data.schema import INT64, Column, Label, Schema
+from discreet.data.bounded import OPEN, Bounded
+from discreet.data.code import Binary, Code, Const, Ref, columns
+from discreet.data.expression import Expression
+from discreet.data.schema import INT64, OTHER, Declared, Label, Schema, Text, field_of, open_levels
 
 Key: TypeAlias = tuple[Label, ...]
 MOST_ROWS = 2**40
@@ -116,7 +117,7 @@ class Sum:
 class Program:
     """A plan as integer code: all that an engine sees."""
 
-    columns: tuple[tuple[str, Column], ...]
+    columns: tuple[tuple[str, Declared], ...]
     unit: str | None
     where: Code | None
     index: Code
@@ -129,6 +130,10 @@ class Program:
     bins: tuple[int, int] | None = None
     """A position among the values, which is the bin of a row (from 0 on), and how many there are:
     after the limits, rows are counted at ``group * many + bin``."""
+    rest: bool = False
+    """Whether rows of no listed cell count in a last group, instead of being left out."""
+    texts: tuple[str, ...] = ()
+    """Columns of open text by whose values `Engine.keys` groups, before the index."""
 
     @property
     def entries(self) -> int:
@@ -143,7 +148,8 @@ class Plan:
     ``unit`` names the column that says whose a row is (``None``: every row is another unit); rows
     without a unit are left out. ``by`` names the group keys; ``keys`` lists the public keys that
     are wanted, all combinations if ``None``. Groups without rows are part of the answer. ``bins``
-    divides each group further: aggregates come for each bin, but limits know groups only.
+    divides each group further: aggregates come for each bin, but limits know groups only. With
+    ``other`` the rows of all keys that are not listed are one last group, else they are left out.
     """
 
     schema: Schema
@@ -154,12 +160,15 @@ class Plan:
     keys: tuple[Key, ...] | None = None
     limits: Limits = Limits()
     bins: Expression | None = None
+    other: bool = False
 
     def __post_init__(self) -> None:
         if not self.aggregates:
             raise InvalidArgument("aggregates must name at least one.")
         if self.keys is not None and not self.by:
             raise InvalidArgument("keys need by: the expressions that they are values of.")
+        if self.other and self.keys is None:
+            raise InvalidArgument("other needs keys: those that have a group of their own.")
         limits = self.limits
         if self.unit is None and limits not in (Limits(), Limits(rows_per_unit=1)):
             raise InvalidArgument("limits need unit, the column that says whose a row is.")
@@ -178,21 +187,23 @@ class Plan:
         cells = self._cells(dimensions)
         values: dict[Code, int] = {}
         sums = [self._sum(a, values) for a in self.aggregates.values() if a.kind == "sum"]
-        bins = self._bins(size if cells is None else len(cells), values)
+        size = size if cells is None else len(cells) + self.other
+        bins = self._bins(size, values)
         codes = [index, *values, *([] if where is None else [where.code])]
         used = sorted(set().union(*map(columns, codes)))
         return Program(
-            columns=tuple((name, self.schema[name]) for name in used),
+            columns=_coded(self._schema(), used),
             unit=self.unit,
             where=None if where is None else where.code,
             index=index,
             cells=None if cells is None else tuple(sorted(cells)),
-            size=size if cells is None else len(cells),
+            size=size,
             values=tuple(values),
             sums=tuple(sums),
             count_units=any(a.kind == "units" for a in self.aggregates.values()),
             limits=self.limits if self.unit else Limits(),
             bins=bins,
+            rest=self.other,
         )
 
     def labels(self) -> Iterator[Key]:
@@ -201,7 +212,8 @@ class Plan:
         cells = self._cells(dimensions)
         if cells is not None:
             keys = dict(zip(cells, self.keys or (), strict=True))
-            return (keys[cell] for cell in sorted(cells))
+            rest = [(OTHER,) * len(dimensions)] if self.other else []
+            return iter([*(keys[cell] for cell in sorted(cells)), *rest])
         return product(*([d.label(c) for c in range(d.lower, d.upper + 1)] for d in dimensions))
 
     def reach(self, name: str) -> Reach:
@@ -222,7 +234,20 @@ class Plan:
         return Reach(groups=groups, rows=rows, rows_per_group=in_group, weight=weight)
 
     def _dimensions(self) -> tuple[Bounded, ...]:
-        return tuple(expression.bind(self.schema) for expression in (self.by or {}).values())
+        schema = self._schema()
+        found = tuple(expression.bind(schema) for expression in (self.by or {}).values())
+        if any(dimension.kind == "text" for dimension in found):
+            raise InvalidArgument(OPEN)
+        return found
+
+    def _schema(self) -> Schema:
+        """The declarations, with open text in ``by`` as the category that the keys make of it."""
+        made = dict(self.schema)
+        for place, one in enumerate((self.by or {}).values()):
+            bound = one.bind(self.schema)
+            if bound.kind == "text" and self.keys and isinstance(bound.code, Ref):
+                made[bound.code.column] = open_levels(_part(key, place) for key in self.keys)
+        return made
 
     def _cells(self, dimensions: tuple[Bounded, ...]) -> tuple[int, ...] | None:
         if self.keys is None:
@@ -239,6 +264,8 @@ class Plan:
                 width = dimension.upper - dimension.lower + 1
                 cell = cell * width + dimension.locate(label) - dimension.lower
             cells.append(cell)
+        if self.other and (OTHER,) * len(dimensions) in self.keys:
+            raise InvalidArgument(f"keys must not hold {OTHER!r}: it names the remaining ones.")
         if not cells or len(set(cells)) != len(cells) or len(cells) > _MOST_GROUPS:
             raise InvalidArgument("keys must be different, at least one and at most 10**7.")
         return tuple(cells)
@@ -264,6 +291,22 @@ class Plan:
             raise Unsupported("a sum of these products may pass 128 bits: use a coarser grid.")
         places = tuple(values.setdefault(b.code, len(values)) for b in bound)
         return Sum(factors=places, weight=weight, exponent=sum(b.exponent for b in bound))
+
+
+def fields(program: Program) -> list[tuple[str, Declared]]:
+    """The field of the source that each column is read from, in the order of the columns."""
+    return [(field_of(name, column), column) for name, column in program.columns]
+
+
+def _part(key: object, place: int) -> object:
+    return key[place] if isinstance(key, tuple) and place < len(key) else None
+
+
+def _coded(schema: Schema, used: Iterable[str]) -> tuple[tuple[str, Declared], ...]:
+    found = tuple((name, schema[name]) for name in used)
+    if any(isinstance(column, Text) for _, column in found):
+        raise InvalidArgument(OPEN)
+    return found
 
 
 def _radix(dimensions: Iterable[Bounded]) -> tuple[Code, int]:

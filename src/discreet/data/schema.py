@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
@@ -82,8 +82,47 @@ class Boolean:
     upper: int = 1
 
 
-Column: TypeAlias = Number | Category | Date | Boolean
-Schema: TypeAlias = Mapping[str, Column]
+Plain: TypeAlias = Number | Category | Date | Boolean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """The declared column of another table, found by a key: a value of ``source`` in this one.
+
+    Each key has its code; a value that is no key gets the missing code. Texts are compared as
+    bytes, whole numbers as numbers.
+    """
+
+    source: str
+    inner: Plain
+    textual: bool
+    keys: tuple[str, ...] | tuple[int, ...] = field(repr=False)
+    codes: tuple[int, ...] = field(repr=False)
+
+    @property
+    def lower(self) -> int:
+        """The smallest code."""
+        return self.inner.lower
+
+    @property
+    def upper(self) -> int:
+        """The largest code."""
+        return self.inner.upper
+
+    @property
+    def missing(self) -> int:
+        """The code of what is not found."""
+        return self.inner.missing
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text whose values are not known beforehand. It has no codes: keys make a category of it."""
+
+
+Column: TypeAlias = Plain | Lookup
+Declared: TypeAlias = Column | Text
+Schema: TypeAlias = Mapping[str, Declared]
 
 
 def nearest(value: Fraction, exponent: int) -> int:
@@ -179,6 +218,25 @@ def boolean(*, missing: bool = False) -> Boolean:
     if not isinstance(missing, bool):
         raise InvalidArgument(f"missing must be a boolean, got {type(missing).__name__}.")
     return Boolean(missing=int(missing))
+
+
+def text() -> Text:
+    """Text with unknown values: ask for its groups with ``keys``, or find them with `discover`."""
+    return Text()
+
+
+def open_levels(values: Iterable[object]) -> Category:
+    """The category that a column of open text is for listed keys; all else is one level more."""
+    levels = tuple(dict.fromkeys(values))
+    if not all(isinstance(level, str) and level and "\0" not in level for level in levels):
+        raise InvalidArgument("keys of a text column must be texts that are not empty.")
+    # Not by `category`: a text may happen to be the name of the remaining values.
+    return Category(levels=levels, other=True, missing=len(levels))  # type: ignore[arg-type]
+
+
+def field_of(name: str, column: Declared) -> str:
+    """The field of the source that a column is read from."""
+    return column.source if isinstance(column, Lookup) else name
 
 
 def date_code(name: str, value: object, *, step: Step) -> int:

@@ -20,8 +20,8 @@ import duckdb
 import narwhals.stable.v2 as nw
 
 from discreet.core.errors import InvalidArgument, PrivacyError, Unsupported
-from discreet.data.plan import Key, Program
-from discreet.data.schema import Boolean, Category, Column, Date
+from discreet.data.plan import Key, Program, fields
+from discreet.data.schema import Boolean, Category, Date, Declared, Lookup, Text
 
 Type: TypeAlias = Literal[
     "integer", "exact", "float", "text", "boolean", "date", "time", "time_ns", "object", "other"
@@ -198,11 +198,11 @@ def public_keys(table: object, *, columns: Sequence[str]) -> tuple[Key, ...]:
 
 def check_source(program: Program, source: Source) -> None:
     """Refuse a program whose columns the source does not have, or not with a fitting type."""
-    wanted = [name for name, _ in program.columns]
+    wanted = [name for name, _ in fields(program)]
     missing = [n for n in (*wanted, program.unit) if n is not None and n not in source.columns]
     if missing:
         raise InvalidArgument(f"columns {missing} are not in the source: check names and header.")
-    for name, column in program.columns:
+    for name, column in fields(program):
         allowed = _allowed(column)
         if source.columns[name] not in allowed:
             raise InvalidArgument(
@@ -216,9 +216,11 @@ def check_source(program: Program, source: Source) -> None:
         raise InvalidArgument(f"unit {program.unit!r} must be whole numbers or text in the source.")
 
 
-def _allowed(column: Column) -> frozenset[Type]:
+def _allowed(column: Declared) -> frozenset[Type]:
     match column:
         case Category() if isinstance(column.levels[0], str):
+            return _TEXTS
+        case Text() | Lookup(textual=True):
             return _TEXTS
         case Boolean():
             return _NUMBERS - {"exact"}

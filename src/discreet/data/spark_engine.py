@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add, eq, le, lt, mul, sub
-from typing import assert_never
+from typing import Any, assert_never
 
 from pyspark.sql import Column as Value
 from pyspark.sql import DataFrame, Window
@@ -20,7 +20,7 @@ from pyspark.sql import functions as f
 from discreet.data.code import Bin, Binary, Clip, Code, Const, Divide, Operator, Pick, Ref
 from discreet.data.encode_spark import matches, numbered, steps, whole, whole_of
 from discreet.data.engine import LIMB, PRIME, Row, mixer
-from discreet.data.plan import MOST_ROWS, Program, Sum
+from discreet.data.plan import MOST_ROWS, Program, Sum, fields
 from discreet.data.schema import INT64
 from discreet.data.source import SparkFrame, Type, sealed
 from discreet.data.text import UNIT
@@ -37,6 +37,28 @@ class SparkEngine:
 
     def collect(self, program: Program, *, key: int) -> Sequence[Row]:
         return sealed("the Spark job", lambda: self._run(program, key))
+
+    def keys(self, program: Program, *, key: int) -> Sequence[Sequence[Any]]:
+        frame = compile_keys(program, source=self.source, key=key)
+        return sealed("the Spark job", lambda: [tuple(row) for row in frame.collect()])
+
+    def rows(self, program: Program, *, key: int) -> Sequence[Sequence[Any]]:
+        frame = _limited(program, source=self.source, key=key)
+        textual = program.unit is not None and self.source.columns[program.unit] == "text"
+        unit = f.col("u").cast("string") if textual else f.col("u")
+        frame = frame.select(unit, *(f"v{i}" for i in range(len(program.values))))
+        return sealed("the Spark job", lambda: [tuple(row) for row in frame.collect()])
+
+    def spread(self, program: Program) -> tuple[Sequence[Row], Sequence[Row]]:
+        frame = _limited(program, source=self.source, key=0)
+
+        def units_by(many: Value) -> Sequence[Row]:
+            each = frame.groupBy("u").agg(many.alias("many"))
+            counted = each.groupBy("many").agg(f.count(f.lit(1)))
+            return [tuple(row) for row in counted.collect()]
+
+        parts = f.count(f.lit(1)), f.count_distinct(f.col("g"))
+        return sealed("the Spark job", lambda: (units_by(parts[0]), units_by(parts[1])))
 
     def _run(self, program: Program, key: int) -> Sequence[Row]:
         frame = compile_frame(program, source=self.source, key=key)
@@ -56,6 +78,38 @@ def _joined(row: Row, shifts: Sequence[Sequence[int]]) -> Row:
 
 def compile_frame(program: Program, *, source: SparkFrame, key: int) -> DataFrame:
     """The whole program as one lazy frame: group, rows, units, parts of sums."""
+    frame = _limited(program, source=source, key=key)
+    if program.bins is not None:
+        place, many = program.bins
+        frame = frame.withColumn("g", f.col("g") * many + f.col(f"v{place}"))
+    return _aggregate(program, frame)
+
+
+def compile_keys(program: Program, *, source: SparkFrame, key: int) -> DataFrame:
+    """The different units of each key that occurs: index, units, then the texts of the key."""
+    frame, where, index, _ = _evaluate(program, _encode(program, source))
+    if where is not None:
+        frame = frame.where(where == 1)
+    places = [name for name, _ in program.columns]
+    texts = [f.col(f"c{places.index(one)}") for one in program.texts]
+    names = [f"k{i}" for i in range(len(texts))]
+    renamed = [text.alias(name) for text, name in zip(texts, names, strict=True)]
+    frame = frame.select("u", *renamed, index.alias("g"))
+    for name in names:
+        frame = frame.where(f.col(name).isNotNull())
+    if program.unit is not None:
+        frame = frame.distinct()
+        if program.limits.groups_per_unit is not None:
+            number = _hashed() if source.columns[program.unit] == "text" else f.col("u")
+            chooser = _Chooser(key=key, number=number)
+            limit = program.limits.groups_per_unit
+            frame = chooser.rows(frame, part=["u"], limit=limit, purpose="groups")
+    counted = frame.groupBy(*names, "g").agg(f.count(f.lit(1)).alias("units"))
+    return counted.select("g", "units", *(f.col(name).cast("string") for name in names))
+
+
+def _limited(program: Program, *, source: SparkFrame, key: int) -> DataFrame:
+    """The rows that count: unit, group, values."""
     frame = _encode(program, source)
     frame, where, index, values = _evaluate(program, frame)
     frame = _group(program, frame, where=where, index=index, values=values)
@@ -70,10 +124,7 @@ def compile_frame(program: Program, *, source: SparkFrame, key: int) -> DataFram
         )
     if limits.rows_per_unit is not None:
         frame = chooser.rows(frame, part=["u"], limit=limits.rows_per_unit, purpose="rows")
-    if program.bins is not None:
-        place, many = program.bins
-        frame = frame.withColumn("g", f.col("g") * many + f.col(f"v{place}"))
-    return _aggregate(program, frame)
+    return frame
 
 
 def _encode(program: Program, source: SparkFrame) -> DataFrame:
@@ -89,7 +140,7 @@ def _encode(program: Program, source: SparkFrame) -> DataFrame:
             stored=stored[field],
             i=i,
         )
-        for i, (field, column) in enumerate(program.columns)
+        for i, (field, column) in enumerate(fields(program))
     ]
     raws = [part.raw.alias(f"r{i}") for i, part in enumerate(parts)]
     if program.unit is None:
@@ -101,7 +152,7 @@ def _encode(program: Program, source: SparkFrame) -> DataFrame:
     for i, part in enumerate(parts):
         if part.levels is not None:
             names = (f"level{i}", f"place{i}")
-            levels = numbered(frame.sparkSession, part.levels, names=names)
+            levels = numbered(frame.sparkSession, part.levels, names=names, places=part.places)
             frame = frame.join(levels, on=f.col(f"n{i}") == f.col(names[0]), how="left")
     return frame.select("u", *(part.code.alias(f"c{i}") for i, part in enumerate(parts)))
 
@@ -222,8 +273,10 @@ def _group(
     if program.cells is None:
         return frame
     keys = numbered(frame.sparkSession, program.cells, names=("cell", "k"))
-    joined = frame.join(keys, on=f.col("g") == f.col("cell"), how="inner")
-    return joined.select("u", f.col("k").alias("g"), *(f"v{i}" for i in range(len(values))))
+    how = "left" if program.rest else "inner"
+    joined = frame.join(keys, on=f.col("g") == f.col("cell"), how=how)
+    place = f.coalesce(f.col("k"), whole(len(program.cells)))
+    return joined.select("u", place.alias("g"), *(f"v{i}" for i in range(len(values))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from typing import assert_never
+from collections.abc import Callable, Mapping
+from typing import Any, assert_never
 
-from discreet.data.schema import EPOCH, Boolean, Category, Column, Date, Number
+from discreet.data.schema import EPOCH, Boolean, Category, Column, Date, Lookup, Number
 
 NUMBER = r"-?(([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?|(?i:inf|infinity))"
 WHOLE = r"-?[0-9]{1,38}"
@@ -29,25 +30,47 @@ _number, _whole, _moment = re.compile(NUMBER), re.compile(WHOLE), re.compile(MOM
 
 def decode(text: str, column: Column) -> int:
     """The code of one text (empty: missing)."""
-    if isinstance(column, Category) and isinstance(column.levels[0], str):
-        if text == "":
-            return column.missing
-        return column.levels.index(text) if text in column.levels else column.unknown
-    text = text.strip(" ")
+    return decoder(column)(text)
+
+
+def decoder(column: Column) -> Callable[[str], int]:
+    """The code of any text (empty: missing), for one column."""
     match column:
-        case Number():
-            return _decode_number(text, column)
+        case Lookup():
+            codes = dict(zip(column.keys, column.codes, strict=True))
+            return _finder(codes, textual=column.textual, missing=column.missing)
         case Category():
-            return _decode_level(text, column)
+            places = {level: place for place, level in enumerate(column.levels)}
+            textual = isinstance(column.levels[0], str)
+            return _finder(places, textual=textual, missing=column.missing, other=column.unknown)
+        case Number():
+            return lambda text: _decode_number(text.strip(" "), column)
         case Date():
-            return _decode_date(text, column)
+            return lambda text: _decode_date(text.strip(" "), column)
         case Boolean():
-            word = text.lower()
-            if word in TRUE:
-                return 1
-            return 0 if word in FALSE else column.missing
+            words = {**dict.fromkeys(TRUE, 1), **dict.fromkeys(FALSE, 0)}
+            return lambda text: words.get(text.strip(" ").lower(), column.missing)
         case _:
             assert_never(column)
+
+
+def _finder(
+    codes: Mapping[Any, int], *, textual: bool, missing: int, other: int | None = None
+) -> Callable[[str], int]:
+    """Texts as they are, or the whole numbers that they say."""
+    unknown = missing if other is None else other
+    if textual:
+        return lambda text: codes.get(text, unknown) if text else missing
+
+    def find(text: str) -> int:
+        plain = text.strip(" ")
+        if not _number.fullmatch(plain):
+            return unknown if plain else missing
+        value = int(plain) if _whole.fullmatch(plain) else float(plain)
+        whole = math.isfinite(value) and value == int(value)
+        return codes.get(int(value), unknown) if whole else unknown
+
+    return find
 
 
 def decode_double(value: float, column: Number) -> int:
@@ -72,15 +95,6 @@ def _decode_number(text: str, column: Number) -> int:
     if column.exponent == 0 and _whole.fullmatch(text):
         return min(max(int(text), column.lower), column.upper)
     return decode_double(float(text), column)
-
-
-def _decode_level(text: str, column: Category) -> int:
-    if not _number.fullmatch(text):
-        return column.missing if text == "" else column.unknown
-    value = int(text) if _whole.fullmatch(text) else float(text)
-    if not math.isfinite(value) or value != int(value) or int(value) not in column.levels:
-        return column.unknown
-    return column.levels.index(int(value))
 
 
 def _decode_date(text: str, column: Date) -> int:

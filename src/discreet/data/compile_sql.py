@@ -1,0 +1,203 @@
+"""A program as one SQL query for DuckDB: raw columns to codes, expressions, groups, sums.
+
+The query knows the source by one alias and builds on nothing but integers after its first steps.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from discreet.data.code import Bin, Binary, Clip, Code, Const, Divide, Pick, Ref
+from discreet.data.encode_sql import name, numbers, steps, whole
+from discreet.data.limit_sql import limited, limited_keys
+from discreet.data.plan import Program, fields
+from discreet.data.schema import INT64
+from discreet.data.source import Type
+
+ALIAS = "discreet_source"
+
+
+def compile_query(program: Program, *, types: dict[str, Type], key: int) -> str:
+    """The whole program as one SELECT: group, rows, units, sums."""
+    query = _limited(program, types=types, key=key)
+    if program.bins is not None:
+        place, many = program.bins
+        query = f"SELECT * REPLACE (g * {many} + v{place} AS g) FROM ({query})"  # noqa: S608
+    return _aggregate(program, query)
+
+
+def _limited(program: Program, *, types: dict[str, Type], key: int) -> str:
+    """The rows that count: unit, group, values."""
+    query = _encode(program, types)
+    query, where, index, values = _evaluate(program, query)
+    query = _group(program, query, where=where, index=index, values=values)
+    if program.unit is not None:
+        query = limited(program, query, textual=types[program.unit] == "text", key=key)
+    return query
+
+
+def compile_keys(program: Program, *, types: dict[str, Type], key: int) -> str:
+    """The different units of each key that occurs: index, units, then the texts of the key."""
+    query = _encode(program, types)
+    query, where, index, _ = _evaluate(program, query)
+    places = [name for name, _ in program.columns]
+    texts = [f"c{places.index(one)}" for one in program.texts]
+    kept = [f"{column} IS NOT NULL" for column in texts]
+    kept += [] if where is None else [f"{where} = 1"]
+    raw = "".join(f", {column} AS k{i}" for i, column in enumerate(texts))
+    query = f"SELECT u, {index} AS g{raw} FROM ({query})"  # noqa: S608
+    query += f" WHERE {' AND '.join(kept)}" if kept else ""
+    names = [f"k{i}" for i in range(len(texts))]
+    group = ", ".join([*names, "g"])
+    if program.unit is not None:
+        query = f"SELECT DISTINCT u, {group} FROM ({query})"  # noqa: S608
+        limit = program.limits.groups_per_unit
+        if limit is not None:
+            textual = types[program.unit] == "text"
+            order = [*names, "g"]
+            query = limited_keys(query, order=order, limit=limit, textual=textual, key=key)
+    parts = ["g", "count(*)", *(f"decode({one})" for one in names)]
+    return f"SELECT {', '.join(parts)} FROM ({query}) GROUP BY {group}"  # noqa: S608
+
+
+def compile_rows(program: Program, *, types: dict[str, Type], key: int) -> str:
+    """The rows that the limits leave: unit, then the values."""
+    query = _limited(program, types=types, key=key)
+    unit = "decode(u)" if program.unit is not None and types[program.unit] == "text" else "u"
+    values = [f"v{i}" for i in range(len(program.values))]
+    return f"SELECT {', '.join([unit, *values])} FROM ({query})"  # noqa: S608
+
+
+def compile_spread(program: Program, *, types: dict[str, Type]) -> tuple[str, str]:
+    """How many units have how many rows, and how many have how many groups."""
+    query = _limited(program, types=types, key=0)
+    found = []
+    for many in ("count(*)", "count(DISTINCT g)"):
+        each = f"SELECT {many} AS many FROM ({query}) GROUP BY u"  # noqa: S608
+        found.append(f"SELECT many, count(*) FROM ({each}) GROUP BY many")  # noqa: S608
+    return found[0], found[1]
+
+
+def _encode(program: Program, types: dict[str, Type]) -> str:
+    parts = [
+        steps(column, kind=types[field], source=f"{ALIAS}.{name(field)}", i=i)
+        for i, (field, column) in enumerate(fields(program))
+    ]
+    unit = "NULL" if program.unit is None else _unit(program.unit, types[program.unit])
+    raws = [f"{unit} AS u", *(f"{part.raw} AS r{i}" for i, part in enumerate(parts))]
+    query = f"SELECT {', '.join(raws)} FROM {ALIAS}"  # noqa: S608
+    numbers = ["*", *(f"{part.number} AS n{i}" for i, part in enumerate(parts))]
+    query = f"SELECT {', '.join(numbers)} FROM ({query})"  # noqa: S608
+    codes = ["u", *(f"{part.code} AS c{i}" for i, part in enumerate(parts))]
+    joins = "".join(
+        f" LEFT JOIN {part.levels} AS l{i} ON n{i} = l{i}.level"
+        for i, part in enumerate(parts)
+        if part.levels is not None
+    )
+    present = "" if program.unit is None else " WHERE u IS NOT NULL"
+    return f"SELECT {', '.join(codes)} FROM ({query}){joins}{present}"  # noqa: S608
+
+
+def _unit(column: str, kind: Type) -> str:
+    """Whole numbers as they are, text as bytes (collations must not merge people)."""
+    field = f"{ALIAS}.{name(column)}"
+    match kind:
+        case "text":
+            return f"encode(nullif(CAST({field} AS VARCHAR), ''))"
+        case "float":
+            fine = f"{field} = floor({field}) AND abs({field}) <= {2**53}"
+            return f"CASE WHEN {fine} THEN TRY_CAST({field} AS BIGINT) END"
+        case _:
+            return f"CAST({field} AS BIGINT)"
+
+
+def _evaluate(program: Program, query: str) -> tuple[str, str | None, str, list[str]]:
+    """Add one column for each node of the expressions, innermost first."""
+    places = {field: f"c{i}" for i, (field, _) in enumerate(program.columns)}
+    names: dict[Code, str] = {}
+    layers: list[list[str]] = []
+
+    def visit(code: Code) -> tuple[str, int]:
+        """The SQL name or literal of a node, and the layer after which it exists."""
+        match code:
+            case Ref(column):
+                return places[column], 0
+            case Const(value):
+                return whole(value), 0
+        inner = (code.left, code.right) if isinstance(code, Binary | Divide) else (code.inner,)
+        seen = [visit(part) for part in inner]
+        depth = 1 + max(layer for _, layer in seen)
+        if code not in names:
+            names[code] = f"e{len(names)}"
+            layers.extend([] for _ in range(depth - len(layers)))
+            sql = _node(code, [text for text, _ in seen])
+            layers[depth - 1].append(f"{sql} AS {names[code]}")
+        return names[code], depth
+
+    where = None if program.where is None else visit(program.where)[0]
+    index = visit(program.index)[0]
+    values = [visit(value)[0] for value in program.values]
+    for layer in layers:
+        query = f"SELECT *, {', '.join(layer)} FROM ({query})"  # noqa: S608
+    return query, where, index, values
+
+
+def _node(code: Binary | Clip | Bin | Pick | Divide, inner: list[str]) -> str:
+    x = inner[0]
+    match code:
+        case Binary("and"):
+            return f"least({x}, {inner[1]})"
+        case Binary("or"):
+            return f"greatest({x}, {inner[1]})"
+        case Binary("+" | "-" | "*" as operator):
+            return f"{x} {operator} {inner[1]}"
+        case Binary(operator):
+            return f"CAST({x} {operator} {inner[1]} AS BIGINT)"
+        case Divide(_, _, zero):
+            y = inner[1]  # // cuts towards zero: one less where signs differ and a rest is left
+            less = f"CASE WHEN {x} % {y} <> 0 AND ({x} < 0) <> ({y} < 0) THEN 1 ELSE 0 END"
+            return f"CASE WHEN {y} = 0 THEN {whole(zero)} ELSE {x} // {y} - {less} END"
+        case Clip(_, lower, upper):
+            return f"least(greatest({x}, {whole(lower)}), {whole(upper)})"
+        case Bin(_, edges):
+            arms = (f"WHEN {x} < {whole(edge)} THEN {i}" for i, edge in enumerate(edges))
+            return f"CAST(CASE {' '.join(arms)} ELSE {len(edges)} END AS BIGINT)"
+        case Pick(_, first, table):
+            return f"list_extract({numbers(table)}, {x} - {whole(first)} + 1)"
+        case _:
+            assert_never(code)
+
+
+def _group(
+    program: Program, query: str, *, where: str | None, index: str, values: list[str]
+) -> str:
+    """Rows that pass the filter and have a public key: unit, group, values."""
+    kept = "".join(f", {value} AS v{i}" for i, value in enumerate(values))
+    condition = "" if where is None else f" WHERE {where} = 1"
+    query = f"SELECT u, {index} AS g{kept} FROM ({query}){condition}"  # noqa: S608
+    if program.cells is None:
+        return query
+    kept = "".join(f", v{i}" for i in range(len(values)))
+    many = len(program.cells)
+    keys = f"(SELECT unnest({numbers(program.cells)}) AS cell, unnest(range({many})) AS k)"
+    if program.rest:
+        place = f"CAST(coalesce(k, {many}) AS BIGINT) AS g"
+        return f"SELECT u, {place}{kept} FROM ({query}) LEFT JOIN {keys} ON g = cell"  # noqa: S608
+    return f"SELECT u, k AS g{kept} FROM ({query}) JOIN {keys} ON g = cell"  # noqa: S608
+
+
+def _aggregate(program: Program, query: str) -> str:
+    sums = []
+    for i, total in enumerate(program.sums):
+        product = " * ".join(
+            f"v{place}" if total.weight <= INT64 else f"CAST(v{place} AS HUGEINT)"
+            for place in total.factors
+        )
+        sums.append(f"sum({product}) AS s{i}")
+    if not program.count_units or program.unit is None:
+        parts = ["g", "count(*) AS n", "count(*) AS u", *sums]
+        return f"SELECT {', '.join(parts)} FROM ({query}) GROUP BY g"  # noqa: S608
+    # First each unit in each group, then the groups: distinct units come as a plain count.
+    inner = f"SELECT {', '.join(['g', 'count(*) AS n', *sums])} FROM ({query}) GROUP BY u, g"  # noqa: S608
+    outer = ["g", "sum(n)", "count(*)", *(f"sum(s{i})" for i in range(len(sums)))]
+    return f"SELECT {', '.join(outer)} FROM ({inner}) GROUP BY g"  # noqa: S608
