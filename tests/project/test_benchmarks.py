@@ -1,17 +1,22 @@
 """The runner measures, survives a peer that fails, and writes its page. No time is asserted."""
 
 import json
+import math
+import os
+import subprocess
 import sys
 from types import SimpleNamespace
 
+import duckdb
+import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import page
+from benchmarks import page, visits, worker
 from benchmarks.__main__ import main
 from benchmarks.cases import SUITES, Case
 from benchmarks.environments import Peer, peers
-from benchmarks.measure import Side, measure
+from benchmarks.measure import Side, job, measure
 
 TINY = Case(
     name="tiny",
@@ -90,3 +95,96 @@ def test_the_page_is_rewritten_section_by_section(tmp_path, monkeypatch):
     assert "old" not in text
     with pytest.raises(ValueError, match="one section"):
         page.update("accounting", [])
+
+
+SMALL = Case(
+    name="small",
+    kind="table",
+    params={"rows": 200, "people": 40, "even": 1, "keys": 4, "limit": 5, "epsilon": 1.0},
+    peers={"exact": {}, "broken": {}},
+    repetitions=3,
+)
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.visits.CACHE", tmp_path)
+    return tmp_path
+
+
+def test_errors_are_told_for_each_statistic(cache):
+    """Ours against a library that is off by 2 and by 100 everywhere, and one that fails."""
+    truth = job(SMALL, "exact")["truth"]
+    off = {"count": 2, "sum": 100, "mean": 0}
+    wrong = {name: [x + off[name] for x in column] for name, column in truth.items()}
+    script = cache / "exact.py"
+    script.write_text(f"def table(**_):\n    return lambda: {wrong}\n")
+    exact = SimpleNamespace(
+        name="exact", label="e", script=script, python=sys.executable, install=lambda _: None
+    )
+    known = peers() | {"exact": exact, "broken": Peer(name="broken", label="nobody")}
+    rows = rows_of(SMALL, known)
+    assert [row["name"] for row in rows] == [f"small: {x}" for x in ("count", "sum", "mean")] * 2
+    assert [row["peer_error"] for row in rows[:3]] == [2, 100, 0]
+    for row in rows[:3]:
+        assert row["error"] > 0
+        assert row["error_ratio"] == pytest.approx(row["peer_error"] / row["error"], rel=2e-3)
+    for row in rows[3:]:
+        assert row["error"] > 0
+        assert "peer_error" not in row
+        assert row["note"]
+
+
+def test_the_error_is_the_root_of_the_mean_square():
+    answers = iter([{"n": [1.0, 5.0]}, {"n": [4.0, 2.0]}])
+    found = worker.erring(lambda: next(answers), {"n": [1.0, 2.0]}, 2)
+    assert found == {"n": math.sqrt((0 + 9 + 9 + 0) / 4)}
+    with pytest.raises(ValueError, match="n has 1 groups, not 2"):
+        worker.erring(lambda: {"n": [1.0]}, {"n": [1.0, 2.0]}, 1)
+
+
+def test_the_data_are_what_the_cases_say(cache):
+    path = visits.file(rows=1000, people=200, keys=10, even=1)
+    table = pl.read_parquet(path)
+    each = table.group_by("person").agg(pl.len(), pl.col("shop").n_unique().alias("shops"))
+    assert (each.height, *each["len"].unique(), *each["shops"].unique()) == (200, 5, 5)
+    truth = visits.truth(path, keys=10)
+    plain = duckdb.sql(
+        "SELECT count(*), sum(least(amount, 100)), avg(least(amount, 100)) "
+        f"FROM '{path}' GROUP BY shop ORDER BY shop"
+    ).fetchall()
+    assert [*zip(truth["count"], truth["sum"], strict=True)] == [row[:2] for row in plain]
+    assert truth["mean"] == pytest.approx([row[2] for row in plain])
+    # Made once, and the same again.
+    stamp = path.stat().st_mtime_ns
+    assert visits.file(rows=1000, people=200, keys=10, even=1).stat().st_mtime_ns == stamp
+    path.unlink()
+    visits.file(rows=1000, people=200, keys=10, even=1)
+    assert pl.read_parquet(path).equals(table)
+
+
+def test_processes_below_are_counted():
+    """A JVM does the work of Spark: its time and memory are the peer's."""
+    before = worker.cpu_seconds()
+    burn = "import time\nwhile time.process_time() < 0.3: pass\nprint(1, flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", burn], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        child.stdout.readline()
+        assert {os.getpid(), child.pid} <= set(worker.family())
+        assert worker.cpu_seconds() - before >= 0.25
+        alive = worker.resident_mb("VmRSS")
+        child.communicate(b"\n")
+    assert child.pid not in worker.family()
+    assert worker.cpu_seconds() - before >= 0.25
+    assert worker.resident_mb("VmRSS") < alive
+
+
+def test_headings_say_what_the_answers_are():
+    row = {"name": "x", "error": 1.0, "peer_error": 2.0, "error_ratio": 2.0}
+    assert [c.header for c in page.table([row], "tables").columns][1:] == [
+        "ours, RMSE",
+        "peer, RMSE",
+        "RMSE ratio",
+    ]
+    assert page.table([row], "accounting").columns[1].header == "ours, ε"
