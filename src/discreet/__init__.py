@@ -12,7 +12,7 @@ from discreet.core.errors import (
 )
 from discreet.core.relation import PrivacyUnit, Relation
 from discreet.data.expression import col, when
-from discreet.data.schema import boolean, category, date, integer, real
+from discreet.data.schema import boolean, category, date, integer, real, text
 from discreet.ledger.ledger import Ledger
 from discreet.mechanisms.gaussian import gaussian
 from discreet.mechanisms.laplace import laplace
@@ -22,6 +22,7 @@ from discreet.mechanisms.threshold import above_threshold
 from discreet.mechanisms.truncated import truncated_laplace
 from discreet.noise.bits import seeded, system
 from discreet.queries import ask
+from discreet.queries.keys import keys
 from discreet.report.plot import plot
 from discreet.table.release import Release
 from discreet.table.table import table
@@ -51,6 +52,7 @@ __all__ = [
     "gaussian",
     "gdp",
     "integer",
+    "keys",
     "laplace",
     "noisy_max",
     "permute_and_flip",
@@ -61,6 +63,7 @@ __all__ = [
     "seeded",
     "system",
     "table",
+    "text",
     "truncated_laplace",
     "when",
     "zcdp",

@@ -183,7 +183,7 @@ class Plan:
         if where is not None and where.kind != "flag":
             raise InvalidArgument("where must be a condition, such as col('age') >= 65.")
         dimensions = self._dimensions()
-        index, size = _radix(dimensions)
+        index, size = radix(dimensions)
         cells = self._cells(dimensions)
         values: dict[Code, int] = {}
         sums = [self._sum(a, values) for a in self.aggregates.values() if a.kind == "sum"]
@@ -251,7 +251,7 @@ class Plan:
 
     def _cells(self, dimensions: tuple[Bounded, ...]) -> tuple[int, ...] | None:
         if self.keys is None:
-            if _radix(dimensions)[1] > _MOST_GROUPS:
+            if radix(dimensions)[1] > _MOST_GROUPS:
                 raise InvalidArgument("by has more than 10**7 combinations: list the keys.")
             return None
         cells = []
@@ -309,7 +309,7 @@ def _coded(schema: Schema, used: Iterable[str]) -> tuple[tuple[str, Declared], .
     return found
 
 
-def _radix(dimensions: Iterable[Bounded]) -> tuple[Code, int]:
+def radix(dimensions: Iterable[Bounded]) -> tuple[Code, int]:
     """The position of a row among all combinations of keys, and their number."""
     index: Code = Const(0)
     size = 1

@@ -13,7 +13,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.data.expression import Expression, col
 from discreet.data.plan import Key
-from discreet.data.schema import Label
+from discreet.queries.keys import Keys, KeySet, chosen, keys
 
 Kind: TypeAlias = Literal[
     "count", "units", "sum", "mean", "variance", "covariance", "median", "quantiles"
@@ -22,16 +22,36 @@ Method: TypeAlias = Literal["tree", "exponential"]
 _FINEST = 10**6
 Value: TypeAlias = str | Expression
 By: TypeAlias = str | Expression | Iterable[str | Expression] | Mapping[str, Expression] | None
-Keys: TypeAlias = Iterable[Label | Key] | None
+
+__all__ = [
+    "By",
+    "KeySet",
+    "Keys",
+    "Kind",
+    "Method",
+    "Query",
+    "Value",
+    "count",
+    "covariance",
+    "histogram",
+    "keys",
+    "mean",
+    "median",
+    "quantiles",
+    "total",
+    "units",
+    "variance",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Query:
     """A question; made by `count`, `units`, `total`, `mean`, `quantiles` and the others here.
 
-    ``other`` is the second value of a covariance. For quantiles, ``levels`` says which, ``bins``
-    into how many parts the declared range is cut, and ``method`` how they are found (``branching``
-    is that of the tree); what is None is settled by the design.
+    ``rest`` adds a group for all keys that are not listed. ``other`` is the second value of a
+    covariance. For quantiles, ``levels`` says which, ``bins`` into how many parts the declared
+    range is cut, and ``method`` how they are found (``branching`` is that of the tree); what is
+    None is settled by the design.
     """
 
     kind: Kind
@@ -44,6 +64,7 @@ class Query:
     where: Expression | None = None
     by: Mapping[str, Expression] = field(default_factory=dict)
     keys: tuple[Key, ...] | None = None
+    rest: bool = False
     name: str = ""
 
     @property
@@ -204,12 +225,14 @@ def _query(
     if not str(name).isprintable():
         raise InvalidArgument("name must be one line of text.")
     groups = _groups(by)
+    listed = chosen(keys, names=tuple(groups))
     return Query(
         kind=kind,
         value=None if value is None else _expression("value", value),
         where=where,
         by=groups,
-        keys=None if keys is None else _keys(keys, many=len(groups)),
+        keys=None if listed is None else listed.keys,
+        rest=listed is not None and listed.other,
         name=name,
     )
 
@@ -237,15 +260,6 @@ def _groups(by: By) -> Mapping[str, Expression]:
         if len(found) != len(listed):
             raise InvalidArgument("by must name different columns.")
     return found
-
-
-def _keys(keys: Iterable[Label | Key], *, many: int) -> tuple[Key, ...]:
-    """Keys as tuples; with one column a plain value will do."""
-    if not many:
-        raise InvalidArgument("keys need by: the columns that they are values of.")
-    if isinstance(keys, str):
-        raise InvalidArgument("keys must be a list of keys, got one text.")
-    return tuple(key if isinstance(key, tuple) else (key,) for key in keys)
 
 
 def _plain(expression: Expression) -> str:

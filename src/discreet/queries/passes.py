@@ -31,6 +31,7 @@ class Pass:
         self._where: Expression | None = query.where
         self._by: Mapping[str, Expression] = query.by
         self._keys: tuple[Key, ...] | None = query.keys
+        self._rest = query.rest
         self._names: dict[object, str] = {}
         self._aggregates: dict[str, Aggregate] = {}
 
@@ -54,6 +55,7 @@ class Pass:
             keys=self._keys,
             limits=self.setting.limits,
             bins=self._bins,
+            other=self._rest,
         )
 
 
@@ -71,7 +73,7 @@ class Passes:
         cut = None if bins is None else bins.bind(schema)
         where = None if query.where is None else query.where.bind(schema).code
         by = tuple((name, one.bind(schema)) for name, one in query.by.items())
-        place = self._places.setdefault((where, by, query.keys, cut), len(self._passes))
+        place = self._places.setdefault((where, by, query.keys, query.rest, cut), len(self._passes))
         if place == len(self._passes):
             self._passes.append(Pass(self._setting, query, bins=bins))
         return place

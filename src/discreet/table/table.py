@@ -10,26 +10,37 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.data.expression import Expression
 from discreet.data.plan import Limits
-from discreet.data.schema import Column
+from discreet.data.schema import Declared, Plain, Text
 from discreet.ledger.account import Account
+from discreet.mechanisms.partition import Method as Noise
 from discreet.noise.bits import Bits, system
 from discreet.queries import ask
 from discreet.queries.answer import Answer
-from discreet.queries.ask import By, Keys, Query, Value
+from discreet.queries.ask import By, Keys, Method, Query, Value
 from discreet.queries.budget import budget
 from discreet.queries.design import Design, Setting, design
 from discreet.queries.forecast import Forecast, forecast
+from discreet.table.charge import fresh_key, protection, reserved
+from discreet.table.discover import discover, selection
 from discreet.table.release import Release, value_of
 
 _LEVEL = 0.95
 Edges: TypeAlias = Iterable[Number | dt.date] | None
+
+
+class Amount(TypedDict, total=False):
+    """What an answer may cost: epsilon, or epsilon and delta, or rho."""
+
+    epsilon: Number
+    delta: Number
+    rho: Number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,12 +57,10 @@ class Table:
         where: Expression | None = None,
         by: By = None,
         keys: Keys = None,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
+        **amount: Unpack[Amount],
     ) -> Release:
         """How many rows there are."""
-        return self._one(ask.count(where=where, by=by, keys=keys), epsilon, delta, rho)
+        return self._one(ask.count(where=where, by=by, keys=keys), amount)
 
     def units(
         self,
@@ -59,12 +68,10 @@ class Table:
         where: Expression | None = None,
         by: By = None,
         keys: Keys = None,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
+        **amount: Unpack[Amount],
     ) -> Release:
         """How many different units there are."""
-        return self._one(ask.units(where=where, by=by, keys=keys), epsilon, delta, rho)
+        return self._one(ask.units(where=where, by=by, keys=keys), amount)
 
     def sum(
         self,
@@ -73,12 +80,10 @@ class Table:
         where: Expression | None = None,
         by: By = None,
         keys: Keys = None,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
+        **amount: Unpack[Amount],
     ) -> Release:
         """The sum of a column or an expression."""
-        return self._one(ask.total(value, where=where, by=by, keys=keys), epsilon, delta, rho)
+        return self._one(ask.total(value, where=where, by=by, keys=keys), amount)
 
     def mean(
         self,
@@ -87,12 +92,10 @@ class Table:
         where: Expression | None = None,
         by: By = None,
         keys: Keys = None,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
+        **amount: Unpack[Amount],
     ) -> Release:
         """The mean over rows; half of the budget goes to their number, half to the sum."""
-        return self._one(ask.mean(value, where=where, by=by, keys=keys), epsilon, delta, rho)
+        return self._one(ask.mean(value, where=where, by=by, keys=keys), amount)
 
     def variance(
         self,
@@ -101,12 +104,59 @@ class Table:
         where: Expression | None = None,
         by: By = None,
         keys: Keys = None,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
+        **amount: Unpack[Amount],
     ) -> Release:
         """The variance over rows; a third of the budget for each of number, sum and squares."""
-        return self._one(ask.variance(value, where=where, by=by, keys=keys), epsilon, delta, rho)
+        return self._one(ask.variance(value, where=where, by=by, keys=keys), amount)
+
+    def covariance(
+        self,
+        value: Value,
+        other: Value,
+        *,
+        where: Expression | None = None,
+        by: By = None,
+        keys: Keys = None,
+        **amount: Unpack[Amount],
+    ) -> Release:
+        """The covariance of two values over rows; a quarter of the budget for each of four sums."""
+        return self._one(ask.covariance(value, other, where=where, by=by, keys=keys), amount)
+
+    def median(
+        self,
+        value: Value,
+        *,
+        where: Expression | None = None,
+        by: By = None,
+        keys: Keys = None,
+        bins: int | None = None,
+        method: Method | None = None,
+        **amount: Unpack[Amount],
+    ) -> Release:
+        """The value that half of the rows do not exceed; see `quantiles`."""
+        query = ask.median(value, where=where, by=by, keys=keys, bins=bins, method=method)
+        return self._one(query, amount)
+
+    def quantiles(
+        self,
+        value: Value,
+        levels: Iterable[Number],
+        *,
+        where: Expression | None = None,
+        by: By = None,
+        keys: Keys = None,
+        bins: int | None = None,
+        method: Method | None = None,
+        **amount: Unpack[Amount],
+    ) -> Release:
+        """For each level q, the value that a share q of the rows does not exceed.
+
+        ``method="tree"`` has intervals, ``"exponential"`` has not; see `ask.quantiles`.
+        """
+        query = ask.quantiles(
+            value, levels, where=where, by=by, keys=keys, bins=bins, method=method
+        )
+        return self._one(query, amount)
 
     def histogram(
         self,
@@ -115,13 +165,36 @@ class Table:
         edges: Edges = None,
         where: Expression | None = None,
         keys: Keys = None,
-        epsilon: Number | None = None,
-        delta: Number | None = None,
-        rho: Number | None = None,
+        **amount: Unpack[Amount],
     ) -> Release:
         """The number of rows in each category, or between each two ``edges``."""
         query = ask.histogram(value, edges=edges, where=where, keys=keys)
-        return self._one(query, epsilon, delta, rho)
+        return self._one(query, amount)
+
+    def discover(
+        self,
+        by: By,
+        *,
+        groups_per_unit: int | None = None,
+        where: Expression | None = None,
+        minimum: int = 1,
+        method: Noise | None = None,
+        **amount: Unpack[Amount],
+    ) -> Release:
+        """The values of columns that enough units have, with noisy counts of units.
+
+        For groups that nobody knows beforehand: columns declared as `text`, or with too many
+        values. Of one unit ``groups_per_unit`` keys count; a key that one unit alone has is shown
+        with probability at most ``delta``. Use the result as ``keys`` of other questions.
+        """
+        mechanism = selection(
+            self,
+            groups_per_unit=groups_per_unit,
+            minimum=minimum,
+            method=method,
+            amount=amount,
+        )
+        return discover(self, by=by, mechanism=mechanism, where=where, bits=system())
 
     def forecast(
         self,
@@ -179,10 +252,8 @@ class Table:
             f"relation={self.setting.relation!r}, account={self.account!r})"
         )
 
-    def _one(
-        self, query: Query, epsilon: Number | None, delta: Number | None, rho: Number | None
-    ) -> Release:
-        return self.release([query], epsilon=epsilon, delta=delta, rho=rho)[0]
+    def _one(self, query: Query, amount: Amount) -> Release:
+        return self.release([query], **amount)[0]
 
     def _design(
         self,
@@ -204,8 +275,6 @@ class Table:
         from discreet.data.collect import collect  # noqa: PLC0415 - engines are slow to import
         from discreet.data.source import check_source  # noqa: PLC0415
 
-        if self.account is None:
-            raise InvalidArgument("account must be given to release: discreet.table(account=...).")
         declared = self.setting
         for plan in planned.passes:
             if (plan.unit, plan.limits, plan.schema) != (
@@ -216,15 +285,14 @@ class Table:
                 raise InvalidArgument("planned must be designed for this table's own setting.")
             check_source(plan.program(), self.source)  # names and types: no row is read
         words = label or "; ".join(question.query.title for question in planned.questions)
-        short = words if len(words) <= 200 else words[:197] + "..."
         progress("reserving the budget")
-        held = self.account.reserve(planned.guarantee, label=short, private=bits.private)
+        held = reserved(self.account, planned.guarantee, label=words, bits=bits)
         with held:
             tables = []
             for number, plan in enumerate(planned.passes, start=1):
                 progress(f"reading the data, pass {number} of {len(planned.passes)}")
                 # A fresh key each time: which rows are kept must not be known or repeated.
-                tables.append(collect(plan, source=self.source, key=_fresh_key(bits)))
+                tables.append(collect(plan, source=self.source, key=fresh_key(bits)))
             progress("adding noise")
             noisy = planned.noisy([one.columns for one in tables], bits=bits)
             del tables
@@ -256,7 +324,7 @@ class Table:
 def table(  # noqa: PLR0913 - each has a name, most a default
     source: object,
     *,
-    columns: Mapping[str, Column],
+    columns: Mapping[str, Declared],
     unit: str | None = None,
     rows_per_unit: int | None = None,
     groups_per_unit: int | None = None,
@@ -290,34 +358,11 @@ def table(  # noqa: PLR0913 - each has a name, most a default
             f"The table is under {relation!r}, its account under {account.relation!r}."
         )
     for name, column in columns.items():
-        if not isinstance(column, Column):
+        if not isinstance(column, Plain | Text):
             raise InvalidArgument(
-                f"columns[{name!r}] must be declared by integer, real, category, date or boolean, "
-                f"got {type(column).__name__}."
+                f"columns[{name!r}] must be declared by integer, real, category, date, boolean or "
+                f"text, got {type(column).__name__}."
             )
     setting = Setting(schema=dict(columns), unit=unit, limits=limits, relation=relation)
     opened = open_source(source, delimiter=delimiter, engine=engine, spark=spark)
     return Table(source=opened, setting=setting, account=account)
-
-
-def protection(setting: Setting) -> str:
-    """Who is protected, and how much of each is used, in one sentence."""
-    who = "any one row" if setting.unit is None else f"any one {setting.unit}, with all its rows,"
-    act = {
-        Relation.ADD_REMOVE: f"whether {who} is in the data at all",
-        Relation.REPLACE_ONE: f"what the data say about {who} while their number is public",
-    }[setting.relation]
-    limits = [
-        f"at most {value} {words}"
-        for value, words in (
-            (setting.limits.rows_per_unit, "rows of each are used"),
-            (setting.limits.groups_per_unit, "groups of each are used"),
-            (setting.limits.rows_per_unit_and_group, "rows of each in a group are used"),
-        )
-        if value is not None
-    ]
-    return "; ".join([f"protects {act}", *limits])
-
-
-def _fresh_key(bits: Bits) -> int:
-    return int.from_bytes(bits.words(2).tobytes(), "big")

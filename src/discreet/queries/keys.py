@@ -1,0 +1,70 @@
+"""Which groups a question is about: listed, found in a public table, or discovered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from discreet.core.errors import InvalidArgument
+from discreet.data.plan import Key
+from discreet.data.schema import Label
+
+
+@runtime_checkable
+class Keyed(Protocol):
+    """What has keys and their names: a release, or a key set."""
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The keys."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What they are values of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySet:
+    """Public keys; with ``other``, all rows of other keys are one last group. See `keys`."""
+
+    keys: tuple[Key, ...]
+    names: tuple[str, ...] = ()
+    other: bool = False
+
+    def __repr__(self) -> str:
+        also = ", and one group for all others" if self.other else ""
+        return f"KeySet({len(self.keys)} keys{also})"
+
+
+Keys: TypeAlias = Keyed | Iterable[Label | Key] | None
+
+
+def keys(source: object, *, columns: Sequence[str] = (), other: bool = False) -> KeySet:
+    """Public keys from a list, a release (`Table.discover`), or columns of a public table or file.
+
+    With ``other`` the rows of all keys that are not among them count in one last group.
+    """
+    if columns:
+        from discreet.data.public import listed_keys  # noqa: PLC0415 - engines are slow to import
+
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        return KeySet(keys=listed_keys(source, columns=names), names=names, other=other)
+    if isinstance(source, Keyed):
+        return KeySet(keys=source.keys, names=source.names, other=other)
+    if isinstance(source, str) or not isinstance(source, Iterable):
+        raise InvalidArgument("keys must be a list of keys, a release, or a table with columns=.")
+    found = tuple(key if isinstance(key, tuple) else (key,) for key in source)
+    return KeySet(keys=found, other=other)
+
+
+def chosen(given: Keys, *, names: tuple[str, ...]) -> KeySet | None:
+    """The key set of a question that groups by ``names``."""
+    if given is None:
+        return None
+    if not names:
+        raise InvalidArgument("keys need by: the columns that they are values of.")
+    found = given if isinstance(given, KeySet) else keys(given)
+    if found.names and len(found.names) == len(names) and found.names != names:
+        raise InvalidArgument(f"keys are values of {list(found.names)}, by is {list(names)}.")
+    return found

@@ -1,0 +1,46 @@
+"""What every release shares: the reservation before the first row, and who is protected."""
+
+from __future__ import annotations
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core.errors import InvalidArgument
+from discreet.core.relation import Relation
+from discreet.ledger.account import Account, Reservation
+from discreet.noise.bits import Bits
+from discreet.queries.design import Setting
+
+_LONGEST = 200
+
+
+def reserved(
+    account: Account | None, guarantee: Guarantee, *, label: str, bits: Bits
+) -> Reservation:
+    """The budget of a release, spent now. Bits that are not private are refused."""
+    if account is None:
+        raise InvalidArgument("account must be given to release: discreet.table(account=...).")
+    short = label if len(label) <= _LONGEST else label[: _LONGEST - 3] + "..."
+    return account.reserve(guarantee, label=short, private=bits.private)
+
+
+def fresh_key(bits: Bits) -> int:
+    """Which rows of a unit are kept must not be known or repeated."""
+    return int.from_bytes(bits.words(2).tobytes(), "big")
+
+
+def protection(setting: Setting) -> str:
+    """Who is protected, and how much of each is used, in one sentence."""
+    who = "any one row" if setting.unit is None else f"any one {setting.unit}, with all its rows,"
+    act = {
+        Relation.ADD_REMOVE: f"whether {who} is in the data at all",
+        Relation.REPLACE_ONE: f"what the data say about {who} while their number is public",
+    }[setting.relation]
+    limits = [
+        f"at most {value} {words}"
+        for value, words in (
+            (setting.limits.rows_per_unit, "rows of each are used"),
+            (setting.limits.groups_per_unit, "groups of each are used"),
+            (setting.limits.rows_per_unit_and_group, "rows of each in a group are used"),
+        )
+        if value is not None
+    ]
+    return "; ".join([f"protects {act}", *limits])

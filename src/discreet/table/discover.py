@@ -1,0 +1,119 @@
+"""Private key discovery: which groups there are, when nobody may say beforehand.
+
+As everywhere: planned and priced from public facts, reserved, and only then read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from discreet.core import check
+from discreet.core.errors import InvalidArgument
+from discreet.data.expression import Expression
+from discreet.data.plan import Limits
+from discreet.mechanisms.partition import Method, PartitionSelection, partition_selection
+from discreet.noise.bits import Bits
+from discreet.queries import ask
+from discreet.queries.answer import Answer
+from discreet.queries.ask import By
+from discreet.queries.design import Setting
+from discreet.queries.noisy import Noisy
+from discreet.queries.parts import Scale
+from discreet.table.charge import fresh_key, protection, reserved
+from discreet.table.release import Release, value_of
+
+if TYPE_CHECKING:
+    from discreet.table.table import Table
+
+
+def selection(
+    table: Table,
+    *,
+    groups_per_unit: int | None,
+    minimum: int,
+    method: Method | None,
+    amount: Mapping[str, Any],
+) -> PartitionSelection:
+    """The noise and the threshold that the amount buys."""
+    unit = table.setting.unit
+    groups = groups_per_unit or table.setting.limits.groups_per_unit or (1 if unit is None else 0)
+    if groups == 0:
+        raise InvalidArgument(
+            "groups_per_unit must be given: how many keys of one unit count at most."
+        )
+    if "delta" not in amount:
+        raise InvalidArgument("delta must be given: the chance that the key of one unit is shown.")
+    return partition_selection(
+        groups=check.count("groups_per_unit", groups),
+        minimum=minimum,
+        method=method,
+        relation=table.setting.relation,
+        delta=amount["delta"],
+        epsilon=amount.get("epsilon"),
+        rho=amount.get("rho"),
+    )
+
+
+def discover(
+    table: Table,
+    *,
+    by: By,
+    mechanism: PartitionSelection,
+    where: Expression | None,
+    bits: Bits,
+    name: str = "",
+) -> Release:
+    """The keys that enough units have, with noisy counts of units.
+
+    Theorem: the release, keys and counts, is within the mechanism's guarantee under the table's
+        relation.
+    Proof: of each unit at most ``groups`` keys are counted, chosen by the unit's own rows and the
+        key of the run; so one unit changes at most so many counts by one, and the others not at
+        all. The rest is `partition_selection`. The order of the keys is that of their values.
+    Source: docs/theory/keys.md.
+    Needs: an account; time is not hidden (it grows with the number of keys that occur).
+    """
+    from discreet.data.keys import KeyPlan, collect_keys  # noqa: PLC0415 - engines are slow
+    from discreet.data.source import check_source  # noqa: PLC0415
+
+    query = ask.units(where=where, by=by, name=name)
+    plan = KeyPlan(
+        schema=table.setting.schema,
+        by=query.by,
+        groups_per_unit=mechanism.groups,
+        unit=table.setting.unit,
+        where=where,
+    )
+    check_source(plan.program(), table.source)
+    title = name or f"keys of {', '.join(query.by)}"
+    with reserved(table.account, mechanism.guarantee, label=title, bits=bits) as held:
+        found = collect_keys(plan, source=table.source, key=fresh_key(bits))
+        places, noisy = mechanism.release(found.units, bits=bits)
+        shown = tuple(found.keys[place] for place in places)
+        del found
+    counts = Noisy(name="units", values=tuple(noisy.tolist()), noise=mechanism.noise)
+    answer = Answer(
+        title=title,
+        names=tuple(query.by),
+        keys=shown,
+        scale=Scale(kind="units", lower=0, upper=1, exponent=0, shifts=(0,)),
+        parts=(counts,),
+    )
+    return Release(
+        title=title,
+        question=f"keys and {query.text}",
+        value=value_of(answer),
+        guarantee=mechanism.guarantee,
+        receipt=held.receipt,
+        mechanism=f"keys: {mechanism!r}",
+        protects=protection(_limited(table.setting, mechanism.groups)),
+        answer=answer,
+    )
+
+
+def _limited(setting: Setting, groups: int) -> Setting:
+    """What a discovery uses of a unit: keys, however many rows."""
+    limits = Limits() if setting.unit is None else Limits(groups_per_unit=groups)
+    return replace(setting, limits=limits)
