@@ -15,18 +15,19 @@ from discreet.core.relation import Relation
 from discreet.data import schema
 from discreet.data.expression import Expression, col
 from discreet.data.plan import Limits
-from discreet.data.schema import Column
+from discreet.data.schema import Declared
 from discreet.queries import ask
-from discreet.queries.ask import Query
+from discreet.queries.ask import KeySet, Query
 from discreet.queries.budget import Budget, budget
 from discreet.queries.design import Design, Setting, design, join
 
-_COLUMNS: Mapping[str, Callable[..., Column]] = {
+_COLUMNS: Mapping[str, Callable[..., Declared]] = {
     "integer": schema.integer,
     "real": schema.real,
     "category": schema.category,
     "date": schema.date,
     "boolean": schema.boolean,
+    "text": schema.text,
 }
 _LIMITS = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
 _TABLE = ("source", "delimiter", "engine", "spark", "unit", "relation", *_LIMITS)
@@ -40,7 +41,14 @@ _TESTS: Mapping[str, Callable[[Expression, Any], Expression]] = {
     "below": lambda column, value: column < value,
 }
 _AMOUNTS = ("epsilon", "delta", "rho")
-_ASKED = ("name", "kind", "of", "by", "keys", "edges", "where", "rows", *_AMOUNTS)
+_RANKS = ("levels", "bins", "method")
+_ASKED = ("name", "kind", "of", "by", "keys", "edges", *_RANKS, "where", "rows", *_AMOUNTS)
+_OWN: Mapping[str, tuple[str, ...]] = {
+    "edges": ("histogram",),
+    "levels": ("quantiles",),
+    "bins": ("median", "quantiles"),
+    "method": ("median", "quantiles"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +135,7 @@ def read(path: Path) -> ReleaseFile:
         ledger=_ledger(_text(account, "account", "ledger"), path.parent),
         account=_text(account, "account", "name"),
         limit=None if "limit" not in account else _limit(account["limit"], relation),
-        statistics=tuple(_statistic(i, one) for i, one in enumerate(statistics, start=1)),
+        statistics=tuple(_statistic(i, one, path.parent) for i, one in enumerate(statistics, 1)),
     )
 
 
@@ -136,12 +144,12 @@ def _columns(content: Mapping[str, Any]) -> Mapping[str, Any]:
     return _known("columns", columns, tuple(columns))
 
 
-def _statistic(number: int, given: Mapping[str, Any]) -> Statistic:
+def _statistic(number: int, given: Mapping[str, Any], folder: Path) -> Statistic:
     where = f"statistic {number}"
     _known(where, given, _ASKED)
     try:
         return Statistic(
-            query=_query(given),
+            query=_query(given, folder),
             budget=budget(**{name: given.get(name) for name in _AMOUNTS}),
             rows=given.get("rows"),
         )
@@ -149,29 +157,52 @@ def _statistic(number: int, given: Mapping[str, Any]) -> Statistic:
         raise InvalidArgument(f"{where}: {error}") from None
 
 
-def _query(given: Mapping[str, Any]) -> Query:
+def _query(given: Mapping[str, Any], folder: Path) -> Query:
     kind, name = given.get("kind"), given.get("name", "")
     where, of = _condition(given.get("where")), given.get("of")
-    keys = given.get("keys")
-    keys = None if keys is None else [tuple(k) if isinstance(k, list) else k for k in keys]
+    keys = _keys(given.get("keys"), folder)
+    for setting, kinds in _OWN.items():
+        if setting in given and kind not in kinds:
+            raise InvalidArgument(f"{setting} belongs to {' and '.join(kinds)}, not to a {kind}.")
     if kind == "histogram":
         if "by" in given:
             raise InvalidArgument("a histogram takes of and edges, not by.")
         return ask.histogram(of, edges=given.get("edges"), where=where, keys=keys, name=name)  # type: ignore[arg-type]  # checked there
-    if "edges" in given:
-        raise InvalidArgument("edges belong to a histogram; by takes {column, cut}.")
     by = _groups(given.get("by", []))
-    counts = {"count": ask.count, "units": ask.units}
-    if kind in counts:
-        if of is not None:
-            raise InvalidArgument(f"a {kind} takes no of.")
-        return counts[kind](where=where, by=by, keys=keys, name=name)
-    sums = {"sum": ask.total, "mean": ask.mean, "variance": ask.variance}
-    if kind in sums:
-        return sums[kind](of, where=where, by=by, keys=keys, name=name)  # type: ignore[arg-type]  # checked there
-    raise InvalidArgument(
-        f"kind must be count, units, sum, mean, variance or histogram, got {kind!r}."
-    )
+    more: dict[str, Any] = {"where": where, "by": by, "keys": keys, "name": name}
+    if kind in ("count", "units") and of is not None:
+        raise InvalidArgument(f"a {kind} takes no of.")
+    pair = of if isinstance(of, list) else [of]
+    if (kind == "covariance") != (len(pair) == 2):
+        raise InvalidArgument('a covariance takes of = ["one", "other"], the rest one column.')
+    ranks = {name: given.get(name) for name in ("bins", "method")}
+    made: dict[object, Callable[[], Query]] = {
+        "count": lambda: ask.count(**more),
+        "units": lambda: ask.units(**more),
+        "sum": lambda: ask.total(of, **more),  # type: ignore[arg-type]  # checked there
+        "mean": lambda: ask.mean(of, **more),  # type: ignore[arg-type]  # checked there
+        "variance": lambda: ask.variance(of, **more),  # type: ignore[arg-type]  # checked there
+        "covariance": lambda: ask.covariance(*pair, **more),
+        "median": lambda: ask.median(of, **ranks, **more),  # type: ignore[arg-type]  # checked there
+        "quantiles": lambda: ask.quantiles(of, given.get("levels", ()), **ranks, **more),  # type: ignore[arg-type]  # checked there
+    }
+    if kind not in made:
+        raise InvalidArgument(f"kind must be histogram, {', '.join(map(str, made))}; got {kind!r}.")
+    return made[kind]()
+
+
+def _keys(given: object, folder: Path) -> KeySet | None:
+    """A list, or a table {values} or {file, columns}, and whether the rest is a group."""
+    if given is None:
+        return None
+    settings = {"values": given} if isinstance(given, list) else given
+    found = _known("keys", settings, ("values", "file", "columns", "other"))
+    other = found.get("other", False)
+    if "file" in found:
+        path = folder / _text(found, "keys", "file")
+        return ask.keys(path, columns=found.get("columns", ()), other=other)
+    values = found.get("values", [])
+    return ask.keys([tuple(k) if isinstance(k, list) else k for k in values], other=other)
 
 
 def _groups(given: object) -> dict[str, Expression]:
@@ -202,7 +233,7 @@ def _condition(given: object) -> Expression | None:
     return found
 
 
-def _column(name: str, given: object) -> Column:
+def _column(name: str, given: object) -> Declared:
     arguments = dict(given) if isinstance(given, Mapping) else {}
     make = _COLUMNS.get(arguments.pop("kind", ""))
     if make is None:
