@@ -1,0 +1,239 @@
+"""Running a stream: steps are fed in, answers come out, and the state is plain numbers.
+
+`advance` is a function: it draws noise, but changes nothing. Whoever keeps the state, in memory or
+in a file, decides when the answers count: they must not be seen before the new state is safe.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet.core import check
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.noise.bits import Bits
+from discreet.noise.law import Floats, Ints
+from discreet.queries.ranges.stream_blt import BltState
+from discreet.queries.ranges.stream_plan import StreamPlan
+from discreet.queries.ranges.stream_tree import TreeState
+
+_PIECE = 1 << 15
+"""Steps that are counted at once: more would leave the cache."""
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Counts:
+    """Published counts, one for each step, for each key.
+
+    The total so far or, if the plan has a window, what happened in the last so many steps.
+    """
+
+    plan: StreamPlan = field(repr=False)
+    first: int
+    """The step after which the first of them holds; the first step of a stream is 1."""
+    values: Floats
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def steps(self) -> Ints:
+        """The steps after which the answers hold."""
+        return np.arange(self.first, self.first + len(self.values))
+
+    @property
+    def std(self) -> Floats:
+        """The standard deviation of each, the same for every key."""
+        return self.plan.std(self.steps)
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Bounds that hold the exact count, each with probability ``level``."""
+        reach = self.plan.half_width(self.steps, level=level)
+        if self.plan.keys is not None:
+            reach = reach[:, None]
+        return self.values - reach, self.values + reach
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamState:
+    """All that a stream needs to go on. Private: it holds exact counts."""
+
+    step: int
+    base: Floats
+    """The last answers of the epochs that are over, added up."""
+    counter: TreeState | BltState
+    behind: Floats
+    """With a window: the noisy counts of the last epoch after each of its steps."""
+    whole: Ints
+    part: Floats
+    """With a window: what the same will be made of for this epoch."""
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers are held."""
+        held = self.base, self.behind, self.whole, self.part
+        return 1 + self.counter.numbers + sum(array.size for array in held)
+
+
+def begin(plan: StreamPlan) -> StreamState:
+    """Before the first step."""
+    lanes = plan.lanes
+    return StreamState(
+        step=0,
+        base=np.zeros(lanes),
+        counter=plan.counter(0).start(lanes),
+        behind=np.zeros((0, lanes)),
+        whole=np.zeros((0, lanes), dtype=np.int64),
+        part=np.zeros((0, lanes)),
+    )
+
+
+def advance(
+    plan: StreamPlan, state: StreamState, counts: ArrayLike, *, bits: Bits
+) -> tuple[StreamState, Counts]:
+    """Feed the counts of the next steps: the new state, and one answer for each step.
+
+    Theorem: all answers together have the plan's guarantee, if every step is fed once.
+    Proof: theory/streams.
+    Source: as `StreamPlan.guarantee`.
+    Needs: the new state is kept, durably, before an answer is seen; fresh bits.
+    """
+    rows = checked(plan, counts)
+    if plan.horizon is not None and state.step + len(rows) > plan.horizon:
+        raise InvalidArgument(
+            f"counts must end at the horizon of {plan.horizon} steps, {state.step} are over; "
+            "plan without horizon for a stream without end."
+        )
+    first = state.step + 1
+    answers = []
+    while len(rows):
+        epoch = plan.epoch(state.step + 1)
+        left = plan.start(epoch) + plan.length(epoch) - state.step
+        piece, rows = np.split(rows, [min(left, _PIECE)])
+        state, values = _advance(plan, state, piece, bits)
+        answers.append(values)
+    values = np.concatenate(answers) if answers else np.zeros((0, plan.lanes))
+    if plan.keys is None:
+        values = values[:, 0]
+    values.setflags(write=False)
+    return state, Counts(plan=plan, first=first, values=values)
+
+
+def _advance(
+    plan: StreamPlan, state: StreamState, rows: Ints, bits: Bits
+) -> tuple[StreamState, Floats]:
+    """Some steps of one epoch."""
+    epoch = plan.epoch(state.step + 1)
+    counter = plan.counter(epoch)
+    inner, fed = counter.feed(state.counter, rows, bits)
+    step = state.step + len(rows)
+    over = step == plan.start(epoch) + plan.length(epoch)
+    base, behind, whole, part = state.base, state.behind, state.whole, state.part
+    if plan.window is None:
+        values = base + fed.prefix
+        base = values[-1] if over else base
+    else:
+        place = state.step - plan.start(epoch)
+        values = fed.prefix.copy()
+        if epoch:
+            values += behind[place : place + len(rows)]
+        whole, part = np.concatenate((whole, fed.whole)), np.concatenate((part, fed.part))
+        if over:
+            add_whole, add_part = counter.closing(inner)
+            behind = (whole + add_whole) + (part + add_part)
+            behind[-1] = 0.0
+            whole, part = whole[:0], part[:0]
+    if over and plan.horizon is None:
+        inner = plan.counter(epoch + 1).start(plan.lanes)
+    new = StreamState(step=step, base=base, counter=inner, behind=behind, whole=whole, part=part)
+    return new, values
+
+
+def checked(plan: StreamPlan, counts: ArrayLike) -> Ints:
+    """The counts as (steps, lanes), or OutOfDomain."""
+    rows = np.asarray(counts)
+    shape = "(steps,)" if plan.keys is None else f"(steps, {plan.lanes})"
+    if rows.ndim != (1 if plan.keys is None else 2) or rows.dtype.kind not in "iu":
+        raise OutOfDomain(f"counts must be whole numbers of the shape {shape}.")
+    rows = rows.reshape(len(rows), -1)
+    if len(rows) and rows.shape[1] != plan.lanes:
+        raise OutOfDomain(f"counts must be whole numbers of the shape {shape}.")
+    if rows.size and (rows.min() < 0 or rows.max() >= 1 << 31):
+        raise OutOfDomain("counts must be at least 0 and below 2**31 in each step.")
+    return rows.astype(np.int64)
+
+
+def tally(plan: StreamPlan, steps: ArrayLike, *, after: int, keys: Any = None, end: int) -> Ints:
+    """Count events into steps: ``counts`` of the steps after ``after`` up to ``end``.
+
+    ``steps`` says for each event to which step it belongs, ``keys`` to which key of the plan (by
+    its place among them).
+    """
+    at = np.asarray(steps)
+    if at.ndim != 1 or (at.size and at.dtype.kind not in "iu"):
+        raise OutOfDomain("steps must be whole numbers, one for each event.")
+    check.count("end", end, minimum=after)
+    if at.size and (at.min() <= after or at.max() > end):
+        raise OutOfDomain("steps must lie after the last step that was fed, and not beyond end.")
+    if (keys is None) != (plan.keys is None):
+        raise InvalidArgument("keys must be given if the plan has keys, and only then.")
+    places = at.astype(np.int64) - after - 1
+    if keys is None:
+        return np.bincount(places, minlength=end - after)
+    lane = np.asarray(keys)
+    if lane.shape != at.shape or (lane.size and lane.dtype.kind not in "iu"):
+        raise OutOfDomain("keys must be places among the plan's keys, one for each event.")
+    if lane.size and (lane.min() < 0 or lane.max() >= plan.lanes):
+        raise OutOfDomain("keys must be places among the plan's keys, one for each event.")
+    flat = np.bincount(places * plan.lanes + lane, minlength=(end - after) * plan.lanes)
+    return flat.reshape(-1, plan.lanes)
+
+
+def pack(state: StreamState) -> bytes:
+    """The state as bytes: private, like the data."""
+    arrays: dict[str, Any] = {
+        "version": np.array(_VERSION),
+        "step": np.array(state.step),
+        "base": state.base,
+        "behind": state.behind,
+        "whole": state.whole,
+        "part": state.part,
+        "inner_step": np.array(state.counter.step),
+        "total": state.counter.total,
+    }
+    match state.counter:
+        case TreeState(noise=noise):
+            arrays |= {f"noise{level}": group for level, group in enumerate(noise)}
+        case BltState(counts=counts, buffers=buffers, released=released, read=read):
+            arrays |= {"counts": counts, "buffers": buffers, "released": released, "read": read}
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def unpack(data: bytes) -> StreamState:
+    """The state of these bytes."""
+    with np.load(io.BytesIO(data), allow_pickle=False) as held:
+        if int(held["version"]) != _VERSION:
+            raise InvalidArgument("The state is of another version.")
+        inner: TreeState | BltState
+        if "read" in held:
+            inner = BltState(
+                step=int(held["inner_step"]),
+                total=held["total"],
+                **{name: held[name] for name in ("counts", "buffers", "released", "read")},
+            )
+        else:
+            levels = sum(name.startswith("noise") for name in held)
+            noise = tuple(held[f"noise{level}"] for level in range(levels))
+            inner = TreeState(step=int(held["inner_step"]), total=held["total"], noise=noise)
+        return StreamState(
+            step=int(held["step"]),
+            counter=inner,
+            **{name: held[name] for name in ("base", "behind", "whole", "part")},
+        )

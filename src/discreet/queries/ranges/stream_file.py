@@ -1,0 +1,252 @@
+"""A stream in a file: what was fed is on disk before an answer is seen, and is there once.
+
+The file is an SQLite database, written in one transaction for each feed. Killed at any moment, the
+process finds, when it comes back, either the state before the feed and no answer that anyone saw,
+or the state after it and the answer. The file holds exact counts and noise still to be used: it is
+as private as the data, is made readable for its owner only, and must not be copied back after a
+loss, because a stream that goes on twice from the same state tells its noise.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import secrets
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.core.errors import InvalidArgument, OutOfDomain, PrivacyError
+from discreet.noise.bits import Bits
+from discreet.queries.ranges.stream import Counts, advance, begin, pack, tally, unpack
+from discreet.queries.ranges.stream_plan import StreamPlan
+
+Unit: TypeAlias = int | str
+Array: TypeAlias = NDArray[Any]
+Flags: TypeAlias = NDArray[np.bool_]
+VERSION = 1
+_TABLES = (
+    "CREATE TABLE held (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID",
+    "CREATE TABLE units (id ANY PRIMARY KEY, used INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+)
+_MANY = 500
+
+
+class StreamFailure(PrivacyError):
+    """The file of a stream could not be read or written; open the stream again."""
+
+
+class StreamFile:
+    """The state of one stream, in a file or (``path=None``) in memory. One process at a time."""
+
+    def __init__(
+        self, path: str | Path | None, *, plan: StreamPlan, units: bool, payer: str
+    ) -> None:
+        self.plan = plan
+        self._owner = os.getpid()
+        self._gate = threading.Lock()
+        self._usable = True
+        with _failures("opened"):
+            self._base = _connect(path)
+        try:
+            with _failures("opened"):
+                self._settle(units=units, payer=payer)
+        except BaseException:
+            self._base.close()
+            raise
+
+    @property
+    def request_id(self) -> str:
+        """Names this stream in the ledger: opened again, it is not charged again."""
+        return self._text("request")
+
+    @property
+    def steps(self) -> int:
+        """Steps that were fed."""
+        return self._state.step
+
+    @property
+    def last(self) -> Counts | None:
+        """The answers of the last feed: after a crash they may not have been seen."""
+        held = self._get("last")
+        if held is None:
+            return None
+        with np.load(io.BytesIO(held), allow_pickle=False) as arrays:
+            return Counts(plan=self.plan, first=int(arrays["first"]), values=arrays["values"])
+
+    @property
+    def limits_units(self) -> bool:
+        """Whether the events of each unit are counted and limited."""
+        return self._text("units") == "limited"
+
+    def feed(self, counts: ArrayLike, *, bits: Bits) -> Counts:
+        """Count the next steps."""
+        if self.limits_units:
+            raise InvalidArgument("This stream limits units: feed events, with their units.")
+        with self._turn():
+            return self._feed(counts, bits, used=())
+
+    def events(
+        self,
+        steps: ArrayLike,
+        *,
+        end: int,
+        bits: Bits,
+        keys: ArrayLike | None = None,
+        units: ArrayLike | None = None,
+    ) -> Counts:
+        """Count events into the steps up to ``end``, at most ``per_unit`` of each unit."""
+        if (units is not None) != self.limits_units:
+            raise InvalidArgument("units must be given if the stream limits units, and only then.")
+        with self._turn():
+            at = np.asarray(steps)
+            lanes = None if keys is None else np.asarray(keys)
+            used: list[tuple[Unit, int]] = []
+            if units is not None:
+                kept, used = self._limit(np.asarray(units), at)
+                at, lanes = at[kept], None if lanes is None else lanes[kept]
+            counts = tally(self.plan, at, after=self._state.step, keys=lanes, end=end)
+            return self._feed(counts, bits, used=used)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._gate:
+            self._usable = False
+            self._base.close()
+
+    def _settle(self, *, units: bool, payer: str) -> None:
+        """Make the file, or check that it is this stream's."""
+        wanted = {
+            "version": str(VERSION),
+            "plan": self.plan.to_json(),
+            "units": "limited" if units else "stated",
+            "account": payer,
+        }
+        with self._transaction():
+            if not self._base.execute("SELECT 1 FROM sqlite_schema WHERE name = 'held'").fetchall():
+                for table in _TABLES:
+                    self._base.execute(table)
+                for name, text in {**wanted, "request": f"stream-{secrets.token_hex(16)}"}.items():
+                    self._put(name, text.encode())
+                self._put("state", pack(begin(self.plan)))
+        for name, text in wanted.items():
+            if self._text(name) != text:
+                raise InvalidArgument(
+                    f"path holds a stream with another {name}: open it as it was begun, "
+                    "or begin a new one in another file."
+                )
+        held = self._get("state")
+        if held is None:
+            raise InvalidArgument("path must be the file of a stream.")
+        self._state = unpack(held)
+
+    def _feed(self, counts: ArrayLike, bits: Bits, *, used: Sequence[tuple[Unit, int]]) -> Counts:
+        """Draw, write, and only then tell."""
+        state, answers = advance(self.plan, self._state, counts, bits=bits)
+        file = io.BytesIO()
+        np.savez(file, first=np.array(answers.first), values=answers.values)
+        self._usable = False  # until it is known what is on disk
+        with _failures("written"), self._transaction():
+            self._put("state", pack(state))
+            self._put("last", file.getvalue())
+            self._base.executemany(
+                "INSERT INTO units VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET used = ?",
+                ((unit, number, number) for unit, number in used),
+            )
+        self._state = state
+        self._usable = True
+        return answers
+
+    def _limit(self, units: Array, steps: Array) -> tuple[Flags, list[tuple[Unit, int]]]:
+        """Which events stay, the first of each unit, and how many each unit has had since."""
+        if units.shape != steps.shape or (units.size and units.dtype.kind not in "iuU"):
+            raise OutOfDomain("units must be whole numbers or texts, one for each event.")
+        names, inverse, numbers = np.unique(units, return_inverse=True, return_counts=True)
+        listed: list[Unit] = names.tolist()
+        before = dict.fromkeys(listed, 0)
+        for start in range(0, len(listed), _MANY):
+            some = listed[start : start + _MANY]
+            marks = ",".join("?" * len(some))
+            query = f"SELECT id, used FROM units WHERE id IN ({marks})"  # noqa: S608 - marks only
+            before.update(self._base.execute(query, some))
+        used = np.array([before[name] for name in listed], dtype=np.int64)
+        # The place of each event among those of its unit, in the order in which they came.
+        rank = np.empty(len(units), dtype=np.int64)
+        starts = np.repeat(np.cumsum(numbers) - numbers, numbers)
+        rank[np.argsort(inverse, kind="stable")] = np.arange(len(units)) - starts
+        kept = rank < (self.plan.per_unit - used)[inverse]
+        after = np.minimum(used + numbers, self.plan.per_unit)
+        return kept, [
+            (name, int(number))
+            for name, number, old in zip(listed, after, used, strict=True)
+            if number != old
+        ]
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        with self._gate:
+            if os.getpid() != self._owner:
+                raise StreamFailure("A stream belongs to the process that opened it.")
+            if not self._usable:
+                raise StreamFailure("The stream is closed, or a write has failed: open it again.")
+            yield
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._base.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._base.execute("ROLLBACK")
+            raise
+        self._base.execute("COMMIT")
+
+    def _get(self, name: str) -> bytes | None:
+        found = self._base.execute("SELECT value FROM held WHERE name = ?", (name,)).fetchone()
+        return None if found is None else bytes(found[0])
+
+    def _text(self, name: str) -> str:
+        return (self._get(name) or b"").decode()
+
+    def _put(self, name: str, value: bytes) -> None:
+        self._base.execute("INSERT OR REPLACE INTO held VALUES (?, ?)", (name, value))
+
+
+def _connect(path: str | Path | None) -> sqlite3.Connection:
+    """An exclusive connection whose commits are on disk."""
+    if path is not None:
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    base = sqlite3.connect(
+        ":memory:" if path is None else path,
+        timeout=1.0,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    for setting in (
+        "locking_mode = EXCLUSIVE",
+        "journal_mode = DELETE",
+        "synchronous = EXTRA",
+        "secure_delete = ON",  # noise that was used does not stay behind in free pages
+    ):
+        base.execute(f"PRAGMA {setting}")
+    return base
+
+
+@contextmanager
+def _failures(what: str) -> Iterator[None]:
+    """The errors of the store in our own words: theirs could quote a value."""
+    try:
+        yield
+    except (sqlite3.Error, OSError, OverflowError) as error:
+        raise StreamFailure(
+            f"The file of the stream could not be {what} ({type(error).__name__}): another process "
+            "may have it open, or the disk may be full. Open it again."
+        ) from None

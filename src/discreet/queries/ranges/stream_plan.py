@@ -1,0 +1,342 @@
+"""Counting without end: a stream is planned, then fed, and after every step a count is published.
+
+Time comes in steps (an hour, a second, an event); what happened in a step is counted exactly, and
+the total so far, or that of the last ``window`` steps, is published with noise. A plan is public:
+its guarantee and its error are known before the first step.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+
+from discreet.accounting.conversion import gaussian_sigma
+from discreet.accounting.guarantee import Guarantee, pure
+from discreet.core import check, events
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.exact import Number, root_down
+from discreet.core.relation import Relation
+from discreet.mechanisms.additive import Additive
+from discreet.mechanisms.gaussian import gaussian
+from discreet.mechanisms.laplace import laplace
+from discreet.noise.bits import Bits
+from discreet.noise.laplace import DiscreteLaplace
+from discreet.noise.law import Floats, Ints
+from discreet.queries.budget import Budget, budget
+from discreet.queries.ranges.blt import best_blt
+from discreet.queries.ranges.stream_blt import BltCounter, fixed
+from discreet.queries.ranges.stream_error import half_width
+from discreet.queries.ranges.stream_fed import Fed
+from discreet.queries.ranges.stream_tree import Then, TreeCounter, best_chain
+
+FIRST_EPOCH = 256
+"""Steps of the first epoch of a stream without an end; each later one doubles what was before."""
+
+
+class Counter(Protocol):
+    """One epoch of a stream: `TreeCounter` or `BltCounter`."""
+
+    @property
+    def horizon(self) -> int:
+        """Steps that fit."""
+
+    def start(self, lanes: int) -> Any:
+        """The state before the first step."""
+
+    def variance(self, t: Ints, *, suffix: bool = False) -> Floats:
+        """Variance of the sum up to step t, or after it."""
+
+    def feed(self, state: Any, counts: Ints, bits: Bits) -> tuple[Any, Fed]:
+        """Count some steps."""
+
+    def closing(self, state: Any) -> tuple[Ints, Floats]:
+        """What turns `Fed.whole` and `Fed.part` into the sums after each step."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """The error that an answer will have."""
+
+    step: int
+    std: float
+    level: float
+    half_width: float
+
+    def __str__(self) -> str:
+        return (
+            f"after step {self.step}: standard deviation {self.std:.4g}, "
+            f"{self.level:.0%} within {self.half_width:.4g}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamPlan:
+    """A stream before it starts. See `plan_stream`."""
+
+    budget: Budget
+    relation: Relation
+    per_unit: int
+    keys: tuple[str, ...] | None
+    horizon: int | None
+    window: int | None
+
+    @property
+    def lanes(self) -> int:
+        """Counts that run side by side."""
+        return 1 if self.keys is None else len(self.keys)
+
+    @property
+    def pure(self) -> bool:
+        """Whether the noise is Laplace noise on a tree."""
+        return self.budget.epsilon is not None and self.budget.delta is None
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the whole stream costs, however long it runs.
+
+        Theorem: all answers of all epochs together are within the budget under ``relation``, if one
+            unit has at most ``per_unit`` events; also when later events depend on earlier answers.
+        Proof: theory/streams. Every epoch is within the budget for ``per_unit`` events, and the
+            cost of events is additive in L1 (Laplace), convex in L2 (Gaussian): spreading events
+            over epochs costs no more than putting all into one.
+        Source: Chan, Shi, Song 2011; Denisov et al. 2022; Smith, Thakurta 2022. F42, F43.
+        Needs: the stated relation and ``per_unit`` are those of the data.
+        """
+        if self.pure:
+            if self.horizon is None and self.window is None:
+                return pure(check.positive("epsilon", self.budget.epsilon), relation=self.relation)
+            return _laplace(self, best_chain(self.length(0), then=_then(self)).levels).guarantee
+        return Guarantee(events.GaussianNoise(_sigma(self.budget)), self.relation)
+
+    def length(self, epoch: int) -> int:
+        """Steps of an epoch."""
+        if self.horizon is not None:
+            return self.horizon
+        if self.window is not None:
+            return self.window
+        return FIRST_EPOCH << max(0, epoch - 1)
+
+    def start(self, epoch: int) -> int:
+        """Steps before an epoch."""
+        if self.horizon is not None:
+            return 0
+        if self.window is not None:
+            return epoch * self.window
+        return 0 if epoch == 0 else FIRST_EPOCH << (epoch - 1)
+
+    def epoch(self, t: int) -> int:
+        """The epoch that step t (the first is 1) belongs to."""
+        if self.horizon is not None:
+            return 0
+        if self.window is not None:
+            return (t - 1) // self.window
+        return ((t - 1) // FIRST_EPOCH).bit_length()
+
+    def counter(self, epoch: int) -> Counter:
+        """The counter of an epoch."""
+        return _counter(self, self.length(epoch))
+
+    def variance(self, steps: ArrayLike) -> Floats:
+        """The exact variance of the answers after these steps; the same for every key."""
+        t = self._steps(steps)
+        found = np.zeros(t.shape)
+        for epoch, at in self._by_epoch(t):
+            counter = self.counter(epoch)
+            r = t[at] - self.start(epoch)
+            found[at] = counter.variance(r)
+            if self.window is not None and epoch:
+                rest = counter.variance(r, suffix=True)
+                found[at] += np.where(r < self.window, rest, 0)
+            elif self.window is None:
+                for past in range(epoch):
+                    end = np.array([self.length(past)])
+                    found[at] += self.counter(past).variance(end)[0]
+        return found
+
+    def std(self, steps: ArrayLike) -> Floats:
+        """The standard deviation of the answers after these steps."""
+        return np.sqrt(self.variance(steps))
+
+    def half_width(self, steps: ArrayLike, *, level: float = 0.95) -> Floats:
+        """How far answers may be from the truth, each with probability ``level``."""
+        inside = float(check.probability("level", level, zero=False, one=False))
+        t = self._steps(steps)
+        if not self.pure:
+            return self.std(t) * float(ndtri((1 + inside) / 2))
+        found = np.zeros(t.shape)
+        for epoch, at in self._by_epoch(t):
+            found[at] = half_width(self._terms(epoch, t[at] - self.start(epoch)), inside)
+        return found
+
+    def forecast(self, step: int, *, level: float = 0.95) -> Forecast:
+        """The error of the answer after a step; nothing is read or spent."""
+        at = [check.count("step", step)]
+        return Forecast(
+            step=step,
+            std=float(self.std(at)[0]),
+            level=level,
+            half_width=float(self.half_width(at, level=level)[0]),
+        )
+
+    def to_json(self) -> str:
+        """The plan as text."""
+        content = {
+            "budget": {
+                name: None if value is None else str(value)
+                for name, value in (
+                    ("epsilon", self.budget.epsilon),
+                    ("delta", self.budget.delta),
+                    ("rho", self.budget.rho),
+                )
+            },
+            "relation": self.relation.name,
+            "per_unit": self.per_unit,
+            "keys": None if self.keys is None else list(self.keys),
+            "horizon": self.horizon,
+            "window": self.window,
+        }
+        return json.dumps(content, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> StreamPlan:
+        """The plan of a text."""
+        try:
+            content: Mapping[str, Any] = json.loads(text)
+            amounts = content["budget"].items()
+            return plan_stream(
+                **{name: None if amount is None else Fraction(amount) for name, amount in amounts},
+                relation=Relation[content["relation"]],
+                per_unit=content["per_unit"],
+                keys=content["keys"],
+                horizon=content["horizon"],
+                window=content["window"],
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, InvalidArgument):
+                raise
+            raise InvalidArgument("text must be the JSON of a plan of a stream.") from None
+
+    def _terms(self, epoch: int, r: Ints) -> Iterator[tuple[Floats, Floats]]:
+        """The independent Laplace terms of the errors: how often, and their scales."""
+        parts: list[tuple[int, Ints, bool]] = [(epoch, r, False)]
+        if self.window is not None:
+            parts += [(epoch - 1, r, True)] if epoch else []
+        else:
+            parts += [(past, np.full(r.shape, self.length(past)), False) for past in range(epoch)]
+        for number, at, suffix in parts:
+            counter = self.counter(number)
+            assert isinstance(counter, TreeCounter)  # noqa: S101 - asked for trees only
+            scale = float(counter.law.scale)
+            for times, weight in counter.chain.terms(at, suffix=suffix):
+                yield (
+                    (np.where(r < self.length(number), times, 0) if suffix else times),
+                    (np.abs(weight) * scale),
+                )
+
+    def _by_epoch(self, t: Ints) -> Iterator[tuple[int, Ints]]:
+        if not t.size:
+            return
+        for epoch in range(self.epoch(int(t.min())), self.epoch(int(t.max())) + 1):
+            first = self.start(epoch)
+            at = np.flatnonzero((t > first) & (t <= first + self.length(epoch)))
+            if at.size:
+                yield epoch, at
+
+    def _steps(self, steps: ArrayLike) -> Ints:
+        t = np.atleast_1d(np.asarray(steps))
+        if t.ndim != 1 or t.dtype.kind not in "iu" or (t.size and t.min() < 1):
+            raise InvalidArgument("steps must be whole numbers from 1.")
+        if self.horizon is not None and t.size and t.max() > self.horizon:
+            raise InvalidArgument(f"steps must be at most the horizon {self.horizon}.")
+        return t.astype(np.int64)
+
+
+def plan_stream(
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    horizon: int | None = None,
+    window: int | None = None,
+    per_unit: int = 1,
+    keys: Sequence[str] | None = None,
+    relation: Relation = Relation.ADD_REMOVE,
+) -> StreamPlan:
+    """Plan a stream: what it costs and how good it will be, before it starts.
+
+    ``epsilon`` alone buys Laplace noise on a tree; with ``delta``, or ``rho``, Gaussian noise. Say
+    ``horizon`` if the number of steps is known, ``window`` for counts of the last so many steps;
+    without either, totals go on without end. One unit has at most ``per_unit`` events. ``keys``
+    names counts that run side by side: an event belongs to one of them.
+    """
+    if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
+        raise Unsupported(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
+    if horizon is not None and window is not None:
+        raise InvalidArgument("Give horizon or window: a window slides on without end.")
+    names = None
+    if keys is not None:
+        names = tuple(str(key) for key in keys)
+        if not names or len(set(names)) < len(names):
+            raise InvalidArgument("keys must be different names, at least one.")
+    return StreamPlan(
+        budget=budget(epsilon=epsilon, delta=delta, rho=rho),
+        relation=relation,
+        per_unit=check.count("per_unit", per_unit),
+        keys=names,
+        horizon=None if horizon is None else check.count("horizon", horizon),
+        window=None if window is None else check.count("window", window, minimum=2),
+    )
+
+
+@lru_cache(maxsize=256)
+def _counter(plan: StreamPlan, length: int) -> Counter:
+    if plan.pure:
+        chain = best_chain(length, then=_then(plan))
+        noise = _laplace(plan, chain.levels).integers
+        assert noise is not None  # noqa: S101 - made on integers
+        assert isinstance(noise.noise, DiscreteLaplace)  # noqa: S101
+        return TreeCounter(chain=chain, law=noise.noise)
+    made = fixed(best_blt(length), length)
+    square = made.squared(per_unit=plan.per_unit, replaced=plan.relation is Relation.REPLACE_ONE)
+    # A squared distance N is that of N coordinates which move by one: no root is rounded.
+    noise_on_grid = gaussian(
+        sensitivity=1,
+        norm="linf",
+        dimension=square,
+        mu=1 / _sigma(plan.budget),
+        on="integers",
+        relation=plan.relation,
+    )
+    return BltCounter(fixed=made, noise=noise_on_grid)
+
+
+def _then(plan: StreamPlan) -> Then:
+    if plan.horizon is not None:
+        return "end"
+    return "epochs" if plan.window is None else "window"
+
+
+def _laplace(plan: StreamPlan, levels: int) -> Additive:
+    """Noise for all blocks of an epoch: one event is in one block of each level."""
+    moved = plan.per_unit * (2 if plan.relation is Relation.REPLACE_ONE else 1)
+    epsilon = check.positive("epsilon", plan.budget.epsilon)
+    return laplace(
+        sensitivity=moved * levels, epsilon=epsilon, on="integers", relation=plan.relation
+    )
+
+
+def _sigma(budget: Budget) -> Fraction:
+    """Standard deviation of Gaussian noise for a sensitivity of 1."""
+    if budget.rho is not None:
+        return 1 / root_down(2 * budget.rho)
+    epsilon, delta = check.positive("epsilon", budget.epsilon), budget.delta
+    assert delta is not None  # noqa: S101 - a pure budget has Laplace noise
+    return Fraction(gaussian_sigma(float(epsilon), delta=float(delta)))
