@@ -51,6 +51,11 @@ def text(source: Value) -> Value:
     return source.cast("binary").cast("string")
 
 
+def floor(value: Value) -> Value:
+    """A double rounded down, as 64 bits; null where these do not suffice, or there is no number."""
+    return f.floor(f.when(f.abs(value) < 2.0**63, value))
+
+
 def divided(value: Value, by: int) -> Value:
     """The quotient of whole numbers, rounded down."""
     cut = f.call_function("div", value, whole(by))
@@ -143,8 +148,7 @@ def _number(column: Number, kind: Type, raw: Value, i: int) -> Steps:
     if kind in ("integer", "boolean") and column.exponent == 0:
         clipped = f.least(f.greatest(n, low), high)
         return Steps(raw=raw, number=r, code=f.when(n.isNull(), missing).otherwise(clipped))
-    # floor gives 64 bits and stops at their ends, which lie outside of the bounds.
-    down = f.floor(n)
+    down = floor(n)
     half = f.when(n - down.cast("double") >= 0.5, 1).otherwise(0)
     code = (
         f.when(n.isNull() | f.isnan(n), missing)
@@ -189,8 +193,7 @@ def _whole_or_null(kind: Type, r: Value) -> Value:
     """The 64-bit whole number that a value is, else null."""
 
     def of_double(x: Value) -> Value:
-        exact = (x == f.floor(x).cast("double")) & (f.abs(x) < 2.0**63)
-        return f.when(exact, f.floor(x))
+        return f.when(x == floor(x).cast("double"), floor(x))
 
     match kind:
         case "text" | "exact":

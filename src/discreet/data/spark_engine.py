@@ -7,18 +7,21 @@ drawn in this process. The frame's session is left as it is; `encode_spark` says
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
+from logging import LogRecord
 from operator import add, eq, le, lt, mul, sub
 from typing import Any, assert_never
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import Column as Value
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from discreet.data.code import Bin, Binary, Clip, Code, Const, Divide, Operator, Pick, Ref
-from discreet.data.encode_spark import matches, numbered, steps, whole, whole_of
+from discreet.data.encode_spark import floor, matches, numbered, steps, whole, whole_of
 from discreet.data.engine import LIMB, PRIME, Row, mixer
 from discreet.data.plan import MOST_ROWS, Program, Sum, fields
 from discreet.data.schema import INT64
@@ -63,7 +66,27 @@ class SparkEngine:
     def _run(self, program: Program, key: int) -> Sequence[Row]:
         frame = compile_frame(program, source=self.source, key=key)
         shifts = [_shifts(total) for total in program.sums]
-        return [_joined(row, shifts) for row in frame.collect()]
+        with _silent():
+            return [_joined(row, shifts) for row in frame.collect()]
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keep from PySpark's own logs why a row failed: they would quote the row."""
+    loggers = [
+        PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")
+    ]
+
+    def refuse(_: LogRecord) -> bool:
+        return False
+
+    for logger in loggers:
+        logger.addFilter(refuse)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(refuse)
 
 
 def _joined(row: Row, shifts: Sequence[Sequence[int]]) -> Row:
@@ -165,8 +188,8 @@ def _unit(kind: Type, field: Value) -> Value:
             return f.when(f.length(name) > 0, name)
         case "float":
             number = field.cast("double")
-            fine = (number == f.floor(number).cast("double")) & (f.abs(number) <= 2.0**53)
-            return f.when(fine, f.floor(number))
+            fine = (number == floor(number).cast("double")) & (f.abs(number) <= 2.0**53)
+            return f.when(fine, floor(number))
         case _:
             return field.cast("bigint")
 

@@ -106,7 +106,9 @@ def _session(master: str | None) -> SparkSession:
     builder = SparkSession.builder.appName("discreet").config("spark.ui.enabled", "false")
     if master is not None:
         builder = builder.master(master)
-    return sealed("starting Spark", builder.getOrCreate)
+    session = sealed("starting Spark", builder.getOrCreate)
+    session.sparkContext.setLogLevel("OFF")  # when a row fails, its log quotes it
+    return session
 
 
 def _java() -> bool:
