@@ -6,11 +6,13 @@ from typing import assert_never
 
 from discreet.data.duckdb_engine import DuckDBEngine
 from discreet.data.engine import Engine, Table, tabulate
+from discreet.data.joined_engine import JoinedEngine
 from discreet.data.narwhals_engine import NarwhalsEngine
 from discreet.data.plan import Plan
 from discreet.data.source import (
     Files,
     Frame,
+    Joined,
     Relation,
     Source,
     SparkFrame,
@@ -30,6 +32,10 @@ def engine_of(source: Source) -> Engine:
             return SparkEngine(source)
         case Frame():
             return NarwhalsEngine(source)
+        case Joined():
+            return JoinedEngine(
+                source=source, engine=engine_of(source.source), other=engine_of(source.other)
+            )
         case _:
             assert_never(source)
 

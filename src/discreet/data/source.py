@@ -21,7 +21,7 @@ import narwhals.stable.v2 as nw
 
 from discreet.core.errors import InvalidArgument, PrivacyError, Unsupported
 from discreet.data.plan import Key, Program, fields
-from discreet.data.schema import Boolean, Category, Date, Declared, Lookup, Text
+from discreet.data.schema import Boolean, Category, Column, Date, Declared, Lookup, Text
 
 Type: TypeAlias = Literal[
     "integer", "exact", "float", "text", "boolean", "date", "time", "time_ns", "object", "other"
@@ -92,7 +92,22 @@ class SparkFrame:
     columns: Mapping[str, Type] = field(repr=False)
 
 
-Source: TypeAlias = Files | Relation | Frame | Stream | SparkFrame
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """A source whose rows also get columns of their unit's row in another private source."""
+
+    source: Source
+    other: Source
+    unit: str
+    attached: Mapping[str, Column] = field(repr=False)
+
+    @property
+    def columns(self) -> Mapping[str, Type]:
+        """The fields of the source itself."""
+        return self.source.columns
+
+
+Source: TypeAlias = Files | Relation | Frame | Stream | SparkFrame | Joined
 
 
 def sealed(what: str, action: Callable[[], T]) -> T:

@@ -29,6 +29,7 @@ from discreet.queries.design import Design, Setting, design
 from discreet.queries.forecast import Forecast, forecast
 from discreet.table.charge import fresh_key, protection, reserved
 from discreet.table.discover import discover, selection
+from discreet.table.joins import join, join_units
 from discreet.table.release import Release, value_of
 
 _LEVEL = 0.95
@@ -195,6 +196,24 @@ class Table:
             amount=amount,
         )
         return discover(self, by=by, mechanism=mechanism, where=where, bits=system())
+
+    def join(
+        self, public: object, *, on: str | Mapping[str, str], columns: Mapping[str, Plain]
+    ) -> Table:
+        """This table with declared columns of a public one, found by the value of ``on``.
+
+        ``public`` is a frame or a file whose ``on`` is different in each row. No row is multiplied
+        or dropped: what has no match gets the missing value of the declaration.
+        """
+        return join(self, public, on=on, columns=columns)
+
+    def join_units(self, other: Table, *, columns: Iterable[str]) -> Table:
+        """This table with columns of each unit's row in another private table.
+
+        If a unit has several rows there, one is used; if it has none, the missing values are. Both
+        tables must have the same unit, relation and account.
+        """
+        return join_units(self, other, columns=columns)
 
     def forecast(
         self,

@@ -1,0 +1,108 @@
+"""Joins that multiply and drop no row: to a public table, and to a private one of the same unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from discreet.core.errors import InvalidArgument, RelationMismatch
+from discreet.data.schema import Lookup, Plain, Text
+from discreet.ledger.account import Account
+
+if TYPE_CHECKING:
+    from discreet.table.table import Table
+
+
+def join(
+    table: Table, public: object, *, on: str | Mapping[str, str], columns: Mapping[str, Plain]
+) -> Table:
+    """The table with more columns, each a function of a row's own value of ``on``.
+
+    Theorem: every sensitivity stays as it is.
+    Proof: the public table is fixed and its keys are different, so a row has at most one match; it
+        is neither multiplied nor dropped, and what it gets depends on that row alone.
+    Needs: the public table is public.
+    """
+    from discreet.data.public import lookups  # noqa: PLC0415 - engines are slow to import
+
+    pairs = [(on, on)] if isinstance(on, str) else list(on.items())
+    if len(pairs) != 1:
+        raise InvalidArgument("on must be one column, or {column of the table: public column}.")
+    source, key = pairs[0]
+    if source not in table.source.columns:
+        raise InvalidArgument(f"on={source!r} is no column of the source.")
+    if not columns or not all(isinstance(column, Plain) for column in columns.values()):
+        raise InvalidArgument(
+            "columns must be declared by integer, real, category, date or boolean."
+        )
+    return _with(table, lookups(public, on=key, source=source, columns=columns))
+
+
+def join_units(table: Table, other: Table, *, columns: Iterable[str]) -> Table:
+    """The table with columns of each unit's row in another private table.
+
+    Theorem: sensitivities are those of the table itself, when a neighbour differs in all that one
+        unit has in both tables.
+    Proof: the row that is used of a unit is chosen by that unit's own rows and the key of the run,
+        and it is attached to rows of that unit only. So another unit's rows are the same on both
+        neighbours; those of the unit itself are limited as before, because limits come after.
+    Source: docs/theory/keys.md.
+    Needs: both tables name the same units in the same way, under one relation and one account.
+    """
+    from discreet.data.joined_engine import one_row_each  # noqa: PLC0415 - engines are slow
+    from discreet.data.source import Joined, check_source  # noqa: PLC0415
+
+    unit, theirs = table.setting.unit, other.setting.unit
+    if unit is None or theirs is None:
+        raise InvalidArgument("join_units needs two tables that both name their unit.")
+    if other.setting.relation is not table.setting.relation:
+        raise RelationMismatch(
+            f"The tables are under {table.setting.relation!r} and {other.setting.relation!r}."
+        )
+    if not _same(table.account, other.account):
+        raise InvalidArgument("Both tables must have the same account: it pays for both.")
+    names = tuple(columns)
+    attached = {}
+    for name in names:
+        column = other.setting.schema.get(name)
+        if column is None or isinstance(column, Text):
+            raise InvalidArgument(f"column {name!r} must be declared in the other table, not open.")
+        attached[name] = column
+    if not names:
+        raise InvalidArgument("columns must name at least one.")
+    kinds = [_textual(one.source.columns.get(u)) for one, u in ((table, unit), (other, theirs))]
+    if kinds[0] is not kinds[1]:
+        raise InvalidArgument("The unit must be text in both sources, or whole numbers in both.")
+    source = Joined(source=table.source, other=other.source, unit=theirs, attached=attached)
+    check_source(one_row_each(source, names), other.source)
+    found = {
+        name: Lookup(
+            source=unit,
+            inner=column.inner if isinstance(column, Lookup) else column,
+            textual=kinds[0],
+            keys=(),
+            codes=(),
+        )
+        for name, column in attached.items()
+    }
+    return replace(_with(table, found), source=source)
+
+
+def _with(table: Table, found: Mapping[str, Lookup]) -> Table:
+    twice = sorted(set(found) & set(table.setting.schema))
+    if twice:
+        raise InvalidArgument(f"columns {twice} are declared already: give them other names.")
+    schema = {**table.setting.schema, **found}
+    return replace(table, setting=replace(table.setting, schema=schema))
+
+
+def _same(a: Account | None, b: Account | None) -> bool:
+    """Whether two accounts are one: the same chain of entries."""
+    if a is None or b is None:
+        return a is b
+    return a is b or (a.name == b.name and a.head == b.head)
+
+
+def _textual(kind: str | None) -> bool:
+    return kind in ("text", "object")
