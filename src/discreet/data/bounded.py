@@ -6,7 +6,7 @@ whose values fit into 64 bits, or refuses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, TypeAlias
@@ -49,17 +49,32 @@ class Bounded:
                 return bool(code)
             case "text":
                 raise InvalidArgument("text without listed keys has no labels.")
+            case "number" if self.exponent >= 0:
+                return code << self.exponent
             case "number":
                 value = code * Fraction(2) ** self.exponent
                 return int(value) if value.denominator == 1 else float(value)
 
     def locate(self, label: object) -> int:
         """The code of a public label; an error if nothing can have it."""
+        return self.locator()(label)
+
+    def locator(self) -> Callable[[object], int]:
+        """`locate` for many labels: those that are listed are looked up, not searched."""
+        places: dict[object, int] = {}
+        for place, name in enumerate(self.labels):
+            places.setdefault(name, place)
+        return lambda label: self._locate(label, places)
+
+    def _locate(self, label: object, places: Mapping[object, int]) -> int:
         if self.kind == "text":
             raise InvalidArgument(OPEN)
+        code: int | None
         if self.kind == "label":
-            found = [i for i, name in enumerate(self.labels) if name == label]
-            code = found[0] if found and not isinstance(label, bool) else None
+            try:
+                code = None if isinstance(label, bool) else places.get(label)
+            except TypeError:  # a list, for example
+                code = None
         elif self.kind == "date":
             code = declared.date_code("value", label, step=self.step)
         elif self.kind == "flag":

@@ -255,14 +255,15 @@ class Plan:
                 raise InvalidArgument("by has more than 10**7 combinations: list the keys.")
             return None
         cells = []
+        locators = [dimension.locator() for dimension in dimensions]
         for key in self.keys:
             given: object = key
             if not isinstance(given, tuple) or len(key) != len(dimensions):
                 raise InvalidArgument(f"keys must be tuples of {len(dimensions)} values.")
             cell = 0
-            for dimension, label in zip(dimensions, key, strict=True):
+            for dimension, locate, label in zip(dimensions, locators, key, strict=True):
                 width = dimension.upper - dimension.lower + 1
-                cell = cell * width + dimension.locate(label) - dimension.lower
+                cell = cell * width + locate(label) - dimension.lower
             cells.append(cell)
         if self.other and (OTHER,) * len(dimensions) in self.keys:
             raise InvalidArgument(f"keys must not hold {OTHER!r}: it names the remaining ones.")
