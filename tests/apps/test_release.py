@@ -70,6 +70,55 @@ def people(tmp_path):
     (tmp_path / "people.csv").write_text("who,age,sex,since,pay\n" + "\n".join(rows) + "\n")
 
 
+MORE = """
+[[statistic]]
+name = "Pay and age"
+kind = "covariance"
+of = ["pay", "age"]
+by = ["sex"]
+epsilon = 0.1
+rows = 300
+[[statistic]]
+name = "Pay in quarters"
+kind = "quantiles"
+of = "pay"
+levels = [0.25, 0.5, 0.75]
+by = ["sex"]
+method = "tree"
+epsilon = 0.2
+rows = 3000
+[[statistic]]
+name = "Middle pay"
+kind = "median"
+of = "pay"
+bins = 100
+epsilon = 0.1
+rows = 600
+"""
+
+
+@pytest.mark.usefixtures("people")
+def test_quantiles_and_covariances_from_a_file(file):
+    file.write_text(FILE + MORE)
+    assert "rank" in run("plan", file).output
+    content = json.loads(run("plan", file, "--json").stdout)
+    both, quarters, middle = content["statistics"][4:]
+    assert both["width"] > 0
+    assert quarters["groups"] == 6
+    assert 0 < quarters["width"] < 1
+    assert middle["step"] == pytest.approx(50.25)
+    assert middle["std"] is None
+    done = run("release", file)
+    assert done.exit_code == 0, done.output
+    lines = (file.parent / "survey.csv").read_text().splitlines()
+    assert len([line for line in lines if line.startswith("Pay in quarters")]) == 6
+    assert lines[-1].startswith("Middle pay,")
+    assert lines[-1].endswith(",,,")
+    page = (file.parent / "survey.html").read_text()
+    assert page.count("<circle") == 7
+    assert "chosen by their rank" in page
+
+
 def test_a_plan_needs_no_data(file):
     done = run("plan", file)
     assert done.exit_code == 0, done.output
@@ -145,7 +194,11 @@ def test_a_short_budget_is_refused_politely(file):
     ("old", "new", "message"),
     [
         ("[table]", "[tables]", "unknown"),
-        ('kind = "units"', 'kind = "median"', "statistic 1: kind must be"),
+        ('kind = "units"', 'kind = "mode"', "statistic 1: kind must be"),
+        ('kind = "units"', 'kind = "median"', "statistic 1: a median takes of"),
+        ('kind = "units"', 'kind = "units"\nlevels = [0.5]', "levels belongs to quantiles"),
+        ('kind = "mean"', 'kind = "covariance"', "statistic 2: a covariance takes"),
+        ('kind = "mean"', 'kind = "quantiles"', "statistic 2: levels must"),
         ('of = "pay"', 'of = "wage"', "wage"),
         ("rows_per_unit = 2", "", "rows_per_unit"),
         ("epsilon = 0.2", "", "statistic 1: Give epsilon"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from discreet.data.plan import Limits
 from discreet.data.schema import category, integer, real
 from discreet.noise.bits import seeded
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.queries import ask, estimate
+from discreet.queries import ask, reading
 from discreet.queries.budget import Budget, budget
 from discreet.queries.design import Setting, design, join
 from discreet.queries.estimate import half_width
@@ -83,17 +84,20 @@ TRUTH = {
     "sum": np.sum,
     "mean": np.mean,
     "variance": np.var,
+    "covariance": lambda _: np.cov(DATA["x"], DATA["y"], ddof=0)[0, 1],
 }
 
 
 def asked(kind, column):
     if kind in ("count", "units"):
         return getattr(ask, kind)(by="g")
+    if kind == "covariance":
+        return ask.covariance("x", "y", by="g")
     return {"sum": ask.total, "mean": ask.mean, "variance": ask.variance}[kind](column, by="g")
 
 
 def covered(question, noisy, truth, level=0.9):
-    low, high = map(np.array, estimate.interval(question.scale, noisy, level))
+    low, high = map(np.array, reading.interval(question.scale, noisy, level))
     assert np.all(low <= high)
     return int(np.sum((low <= truth) & (truth <= high)))
 
@@ -119,7 +123,7 @@ def test_forecasts_hold(kind, amount):
     question = planned(asked(kind, "x"), amount)
     truth, rows = TRUTH[kind](DATA["x"]), len(DATA["x"])
     expected = forecast(question, rows=rows, level=0.9)
-    values = np.array(estimate.value(question.scale, drawn(question, sums_of(question.query), 12)))
+    values = np.array(reading.values(question.scale, drawn(question, sums_of(question.query), 12)))
     hit = int(np.sum(np.abs(values - truth) <= expected.width * (1 + 1e-12)))
     assert hit >= stats.binom.ppf(1e-6 / 15, RUNS, 0.9)
     assert expected.groups == RUNS
@@ -140,7 +144,7 @@ def test_the_width_of_a_count_is_the_smallest_by_its_exact_law(amount):
 def test_the_deviation_of_a_mean_is_right_to_first_order():
     question = planned(ask.mean("x", by="g"), Budget(epsilon=40))
     noisy = drawn(question, sums_of(question.query), 13)
-    values, stds = estimate.value(question.scale, noisy), estimate.std(question.scale, noisy)
+    values, stds = reading.values(question.scale, noisy), reading.stds(question.scale, noisy)
     found = np.std(values)
     # The standard deviation of a sample of normal-like values has relative error 1 / sqrt(2 n).
     assert np.median(stds) == pytest.approx(found, rel=6 * 1.5 / math.sqrt(2 * RUNS))
@@ -149,7 +153,7 @@ def test_the_deviation_of_a_mean_is_right_to_first_order():
 
 
 def test_estimates_without_noise_are_exact():
-    for kind in ("mean", "variance"):
+    for kind in ("mean", "variance", "covariance"):
         question = planned(asked(kind, "y"), Budget(epsilon=1))
         sums = sums_of(question.query)
         quiet = [
@@ -162,7 +166,7 @@ def test_estimates_without_noise_are_exact():
             )
             for one, shift in zip(question.measurements, question.scale.shifts, strict=True)
         ]
-        assert estimate.value(question.scale, quiet)[0] == pytest.approx(
+        assert reading.values(question.scale, quiet)[0] == pytest.approx(
             TRUTH[kind](DATA["y"]), rel=1e-6
         )
 
@@ -220,7 +224,7 @@ def test_intervals_are_the_extremes_over_the_whole_box(n, s):
     mean = planned(ask.mean("x"), Budget(epsilon=4))
     rows = [max(k, 1) for k in box(mean, 0, n, 0.95)]
     found = [cut(t / k, width) for k in rows for t in box(mean, 1, s, 0.95)]
-    low, high = estimate.interval(mean.scale, noisy(mean, n, s), 0.9)
+    low, high = reading.interval(mean.scale, noisy(mean, n, s), 0.9)
     assert low[0] == pytest.approx((min(found) + middle) / 2, abs=1e-9)
     assert high[0] == pytest.approx((max(found) + middle) / 2, abs=1e-9)
 
@@ -234,15 +238,40 @@ def test_intervals_are_the_extremes_over_the_whole_box(n, s):
                 for k in (rows[0], rows[-1]):
                     d, q = cut(b / k, width), cut(a / k, width**2)
                     value = min(max((q + width**2) / 2 - d * d, 0), width**2) / 4
-                    low, high = estimate.interval(spread.scale, noisy(spread, n, s, t), 0.9)
+                    low, high = reading.interval(spread.scale, noisy(spread, n, s, t), 0.9)
                     assert low[0] - 1e-9 <= value <= high[0] + 1e-9
+
+
+@pytest.mark.parametrize("n", [-40, 2, 30])
+@pytest.mark.parametrize("s", [-150, 70])
+def test_the_box_of_a_covariance(n, s):
+    question = planned(ask.covariance("x", col("x") - 1), Budget(epsilon=16))
+    h = question.scale.width
+    for t, p in ((90, 500), (-60, -900)):
+        parts = [
+            Noisy(name=one.part.name, noise=one.law, values=(value,))
+            for one, value in zip(question.measurements, (n, s, t, p), strict=True)
+        ]
+        reaches = [half_width(part.law, 1 - 0.1 / 4) for part in parts]
+        ends = [
+            (part.values[0] - r, part.values[0] + r) for part, r in zip(parts, reaches, strict=True)
+        ]
+        found = []
+        for k, b, c, a in product(*ends):
+            sums = (b, h), (c, h), (a, h * h)
+            x, y, both = (np.clip(v / max(k, 1), -m, m) for v, m in sums)
+            found.append(np.clip(both - x * y, -h * h, h * h) / 4)
+        low, high = reading.interval(question.scale, parts, 0.9)
+        assert low[0] <= min(found) + 1e-9
+        assert high[0] >= max(found) - 1e-9
+        assert low[0] <= reading.values(question.scale, parts)[0] <= high[0]
 
 
 def test_means_of_few_rows_stay_within_the_bounds():
     question = planned(ask.mean("x", by="g"), Budget(epsilon=Fraction(1, 100)))
     noisy = drawn(question, sums_of(question.query), 14)
-    low, high = estimate.interval(question.scale, noisy, 0.95)
-    values = estimate.value(question.scale, noisy)
+    low, high = reading.interval(question.scale, noisy, 0.95)
+    values = reading.values(question.scale, noisy)
     assert min(low) >= -2
     assert max(high) <= 7
     assert all(a <= v <= b for a, v, b in zip(low, values, high, strict=True))

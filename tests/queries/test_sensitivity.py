@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from discreet.core.errors import Unsupported
 from discreet.core.relation import Relation
 from discreet.data.collect import collect
+from discreet.data.expression import col
 from discreet.data.plan import Limits
 from discreet.data.schema import category, integer
 from discreet.data.source import open_source
@@ -36,6 +37,7 @@ QUESTIONS = {
     "sum": lambda **k: ask.total("x", **k),
     "mean": lambda **k: ask.mean("x", **k),
     "variance": lambda **k: ask.variance("x", **k),
+    "covariance": lambda **k: ask.covariance("x", col("g") == "a", **k),
 }
 ROWS = [(x, g) for x in (-1, 1, 3) for g in "ab"]
 # What one unit can have: up to two rows of any kind, and more rows than any limit allows.
@@ -79,6 +81,8 @@ def slack(kind, grouped, relation, limits, part, norm):
     """Where the claim is not attained, and why."""
     if relation is Relation.REPLACE_ONE and part == "sum" and grouped and norm == "l2":
         return "bounds of both signs: the two extremes do not meet in one group"
+    if relation is Relation.REPLACE_ONE and kind == "covariance" and grouped:
+        return "the other value is that of the group"
     return None
 
 
@@ -135,6 +139,7 @@ def test_rows_that_are_units_of_their_own():
         (ask.total("x"), [(3, 9)]),
         (ask.mean("x"), [(1, 1), (4, 16)]),
         (ask.variance("x"), [(1, 1), (4, 16), (16, 256)]),
+        (ask.covariance("x", col("g") == "a"), [(1, 1), (4, 16), (1, 1), (4, 16)]),
     ):
         (question,) = design([query], setting=setting, budget=Budget(epsilon=1)).questions
         assert [(m.move.l1, m.move.l2_squared) for m in question.measurements] == moves

@@ -6,10 +6,12 @@ import datetime as dt
 import inspect
 import json
 import logging
+import math
 import traceback
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -80,6 +82,18 @@ def test_large_budgets_give_the_truth(people, account):
     assert t.sum("pay", **sure).value == pytest.approx(people["pay"].sum(), rel=1e-3)
     assert t.mean("age", **sure).value == pytest.approx(people["age"].mean(), rel=1e-3)
     assert t.variance("age", **sure).value == pytest.approx(people["age"].var(ddof=0), rel=1e-2)
+    assert t.covariance("age", "pay", **sure).value == pytest.approx(
+        np.cov(people["age"], people["pay"], ddof=0)[0, 1], rel=1e-2
+    )
+    assert t.median("age", **sure).value == 49
+    halves = t.quantiles("age", [0.25, 0.75], by="sex", method="tree", **sure)
+    assert halves.names == ("sex", "quantile")
+    assert dict(zip(halves.keys, halves.value, strict=True)) == {
+        (sex, q): ages[math.ceil(q * len(ages)) - 1]
+        for sex in "fm"
+        for ages in [sorted(people.filter(pl.col("sex") == sex)["age"])]
+        for q in (0.25, 0.75)
+    }
     ages = t.histogram("age", edges=[18, 65], **sure)
     assert dict(zip(ages.keys, ages.value, strict=True)) == {
         ("< 18",): 72,
@@ -243,6 +257,8 @@ def test_a_release_is_complete(people, rich):
         t.count(epsilon=1),
         t.mean("pay", by="day", rho=0.1),
         t.variance("age", epsilon=1),
+        t.covariance("age", "pay", by="sex", epsilon=1, delta=1e-7),
+        t.quantiles("age", [0.2, 0.5], by="sex", method="tree", rho=0.1),
     ):
         again = discreet.Release.from_json(made.to_json())
         assert again == made
@@ -258,6 +274,15 @@ def test_a_release_is_complete(people, rich):
     assert isinstance(t.count(by="day", epsilon=1).keys[0][0], dt.date)
     assert "95% between" in str(made)
     assert "protects whether any one who" in made.protects
+
+
+def test_a_choice_has_no_interval(people, account):
+    made = opened(people, account).median("age", epsilon=1)
+    assert discreet.Release.from_json(made.to_json()) == made
+    assert "no interval" in str(made)
+    assert (made.std, made.rows()[0]["low"]) == (None, None)
+    with pytest.raises(discreet.Unsupported, match="tree"):
+        made.interval()
 
 
 def test_long_releases_print_their_beginning(people, account):
@@ -306,6 +331,13 @@ def test_pictures(people, account, tmp_path):
     assert "95 times of 100" in svg
     assert "&lt; 18" in svg
     assert discreet.plot(made, tmp_path / "ages.png").stat().st_size > 1000
+    t = opened(people, account)
+    for method, whiskers in (("tree", 9), ("exponential", 0)):
+        made = t.quantiles("pay", [0.25, 0.5, 0.75], method=method, epsilon=1)
+        svg = discreet.plot(made, tmp_path / "pay.svg").read_text()
+        assert svg.count("<circle") == 3
+        assert svg.count("<line") - svg.count('text-anchor="middle"') == whiskers + 1
+        assert discreet.plot(made, tmp_path / "pay.png").stat().st_size > 1000
 
 
 # ── nothing private is shown ─────────────────────────────────────────────────

@@ -181,7 +181,9 @@ def quantiles(
     interval. By default the one with the smaller rank error is taken.
     """
     asked = _query("quantiles", value, where=where, by=by, keys=keys, name=name)
-    exact = [check.probability("levels", q, zero=False, one=False) for q in levels]
+    # 3 * 0.1 is meant to be 0.3.
+    near = [check.finite("levels", q).limit_denominator(_FINEST) for q in levels]
+    exact = [check.probability("levels", q, zero=False, one=False) for q in near]
     return _ordered(asked, exact, bins=bins, method=method)
 
 
@@ -190,8 +192,6 @@ def _ordered(
 ) -> Query:
     if not levels or sorted(set(levels)) != levels:
         raise InvalidArgument("levels must increase, with at least one.")
-    if max(q.denominator for q in levels) > _FINEST:
-        raise InvalidArgument("levels must be fractions with denominators of at most 10**6.")
     if bins is not None:
         check.count("bins", bins, minimum=2)
     if method not in (None, "tree", "exponential"):

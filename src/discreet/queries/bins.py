@@ -144,9 +144,9 @@ class Blocks(Part):
 class Ranks(Part):
     """How well each of ``bins`` bins holds the ``level`` quantile of its group: a score.
 
-    With level a / d the score of bin k is ``-max(0, d C_{k-1} - a n, a n - d C_k)``: zero for the
-    bin that holds the quantile, else minus d times the distance in rank. A row adds ``d - a`` or
-    ``-a`` to each ``d C_k - a n``, so a score moves by no more than these do.
+    With level a / d the score of bin k is ``-max(0, d C_{k-1} - a n + 1, a n - d C_k)``: zero for
+    the one bin that holds the quantile, else minus d times the distance in rank. A row adds
+    ``d - a`` or ``-a`` to each ``d C_k - a n``, so a score moves by no more than these do.
     """
 
     bins: int
@@ -159,7 +159,7 @@ class Ranks(Part):
         above = d * counts - a * counts[:, -1:]
         # Nothing lies below the first bin.
         before = np.concatenate([-a * counts[:, -1:], above[:, :-1]], axis=1)
-        return np.asarray(-np.maximum(0, np.maximum(before, -above)))
+        return np.asarray(-np.maximum(0, np.maximum(before + 1, -above)))
 
 
 def rank_parts_of(query: Query, collected: Pass) -> tuple[Part, ...]:

@@ -19,6 +19,8 @@ from discreet.queries.noisy import Noisy
 from discreet.queries.tree import Floats, Shape, Spread, leaves_of, parameter, reach, spread
 
 Places: TypeAlias = NDArray[np.intp]
+_ROUNDING = 2.0**-36
+"""Room for the rounding of sums over a tree, relative to the number of rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,7 @@ class Quantiles:
             margin = self._margin(prefixes[:, -1:], noise, laws, fail)
         found = self._places(parts)
         low, high = np.empty_like(found), np.empty_like(found)
-        rounding = 2.0**-36 * np.abs(prefixes).max()
+        rounding = _ROUNDING * np.abs(prefixes).max()
         for i, q in enumerate(map(float, self.levels)):
             down, up = np.maximum(q - margin, 0), np.minimum(q + margin, 1)
             width = self._width(laws, noise, (float(down.min()), q), fail / 2) + rounding
@@ -182,7 +184,8 @@ class Quantiles:
         upper = np.maximum.accumulate(prefixes, axis=1)
         lower = np.minimum.accumulate(prefixes[:, ::-1], axis=1)[:, ::-1]
         monotone = (upper + lower) / 2
-        targets = [float(q) * prefixes[:, -1:] for q in self.levels]
+        rounding = _ROUNDING * np.abs(prefixes[:, -1:])
+        targets = [float(q) * prefixes[:, -1:] - rounding for q in self.levels]
         found = [np.sum(monotone < target, axis=1) for target in targets]
         return np.asarray(np.minimum(np.stack(found, axis=1), self.bins - 1))
 

@@ -23,6 +23,7 @@ Floats: TypeAlias = NDArray[np.float64]
 _STEPS = 256
 _OUTWARD = 1 + 2.0**-36
 """Room for the rounding of sums over a tree."""
+_LEAST_VARIANCE = 1e-12
 _BRANCHINGS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
 
 
@@ -193,7 +194,7 @@ def reach(laws: Sequence[Law], errors: Spread, tail: float) -> Floats:
     if not all(isinstance(law, DiscreteLaplace) for law in laws):
         raise Unsupported("Prefix errors are known for discrete Laplace or Gaussian noise.")
     a = np.maximum(errors.largest, 1.0)
-    c = np.minimum(errors.largest**2 * max(law.variance for law in laws), errors.variance)
+    c = np.minimum(errors.largest**2 * max(map(parameter, laws)), errors.variance)
     c = np.maximum(c, np.finfo(float).tiny)
     end = np.arccosh(1 + a**2 / c) / a
     steps = np.arange(1, _STEPS) / _STEPS
@@ -205,5 +206,10 @@ def reach(laws: Sequence[Law], errors: Spread, tail: float) -> Floats:
 
 
 def parameter(law: Law) -> float:
-    """The variance that `spread` and `reach` count with: for a Gaussian its parameter."""
-    return float(law.square) if isinstance(law, DiscreteGaussian) else law.variance
+    """The variance that `spread` and `reach` count with: for a Gaussian its parameter.
+
+    Noise that is almost never there counts a little, so that weights are finite.
+    """
+    return max(
+        float(law.square) if isinstance(law, DiscreteGaussian) else law.variance, _LEAST_VARIANCE
+    )

@@ -105,7 +105,7 @@ def as_json(report: Report) -> str:
 def _rows(release: Release) -> list[dict[str, object]]:
     return [
         {
-            name: value if isinstance(value, int | float) else str(value)
+            name: value if isinstance(value, int | float | None) else str(value)
             for name, value in row.items()
         }
         for row in release.rows()
@@ -130,9 +130,15 @@ def _section(release: Release) -> str:
         f"<table><tr>{heads}<th>value</th><th>low</th><th>high</th><th>std</th></tr>\n"
         + "\n".join(lines)
         + f"</table>{more}<p>Asked: {escape(release.question)}. Cost: "
-        f"{escape(worth(release.guarantee))}. Low and high hold the value without noise with "
-        f"probability at least 95%.</p><p><code>{escape(release.mechanism)}</code></p></section>"
+        f"{escape(worth(release.guarantee))}. {_promise(release)}</p>"
+        f"<p><code>{escape(release.mechanism)}</code></p></section>"
     )
+
+
+def _promise(release: Release) -> str:
+    if release.answer is None or release.answer.has_interval:
+        return "Low and high hold the value without noise with probability at least 95%."
+    return "The values were chosen by their rank, so there is no interval."
 
 
 def _provenance(release: Release) -> str:
@@ -144,7 +150,9 @@ def _provenance(release: Release) -> str:
     )
 
 
-def _number(value: float) -> str:
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
 
 

@@ -16,15 +16,20 @@ def bars(
     *,
     labels: Sequence[str],
     values: Sequence[float],
-    low: Sequence[float],
-    high: Sequence[float],
+    low: Sequence[float | None],
+    high: Sequence[float | None],
     title: str,
     note: str,
+    dots: bool = False,
 ) -> str:
-    """Horizontal bars whose whiskers reach from ``low`` to ``high``; the first 40 of them."""
+    """Horizontal bars whose whiskers reach from ``low`` to ``high``; the first 40 of them.
+
+    With ``dots`` places are shown and not sizes, so the axis need not begin at zero.
+    """
     many = min(len(labels), _MOST)
-    start = min(0.0, *low[:many], *values[:many])
-    end = max(0.0, *high[:many], *values[:many])
+    shown = [x for x in (*values[:many], *low[:many], *high[:many]) if x is not None]
+    shown += [] if dots else [0.0]
+    start, end = min(shown), max(shown)
     span = end - start or 1.0
 
     def x(value: float) -> float:
@@ -41,9 +46,10 @@ def bars(
     ]
     for i in range(many):
         y = _TOP + _ROW * i
-        lines += _bar(x, y, _cut(labels[i], 28), values[i], (low[i], high[i]))
+        lines += _bar(x, y, _cut(labels[i], 28), values[i], (low[i], high[i]), dots=dots)
     base = _TOP + _ROW * many
-    lines.append(_line(x(0), _TOP, x(0), base))
+    foot = start if dots else 0.0
+    lines.append(_line(x(foot), _TOP, x(foot), base))
     for tick in _ticks(start, end):
         lines.append(_line(x(tick), base, x(tick), base + 4))
         lines.append(
@@ -55,23 +61,35 @@ def bars(
 
 
 def _bar(
-    x: Callable[[float], float], y: float, label: str, value: float, ends: tuple[float, float]
+    x: Callable[[float], float],
+    y: float,
+    label: str,
+    value: float,
+    ends: tuple[float | None, float | None],
+    *,
+    dots: bool,
 ) -> list[str]:
-    left, right = sorted((x(0.0), x(value)))
     middle = y + _ROW / 2
-    low, high = x(ends[0]), x(ends[1])
-    text = f"{_number(value)}  [{_number(ends[0])}, {_number(ends[1])}]"
-    return [
-        f'<text x="{_LEFT - 8}" y="{middle + 4}" text-anchor="end">{escape(label)}</text>',
-        (
+    lines = [f'<text x="{_LEFT - 8}" y="{middle + 4}" text-anchor="end">{escape(label)}</text>']
+    text = _number(value)
+    if dots:
+        lines.append(f'<circle cx="{x(value):.1f}" cy="{middle}" r="4" fill="#000"/>')
+    else:
+        left, right = sorted((x(0.0), x(value)))
+        lines.append(
             f'<rect x="{left:.1f}" y="{y + 4}" width="{right - left:.1f}" height="{_ROW - 8}" '
             'fill="#bbb" stroke="#333" stroke-width="0.8"/>'
-        ),
-        _line(low, middle, high, middle),
-        _line(low, middle - 4, low, middle + 4),
-        _line(high, middle - 4, high, middle + 4),
-        f'<text x="{_LEFT + _PLOT + 6}" y="{middle + 4}" font-size="10">{escape(text)}</text>',
-    ]
+        )
+    if ends[0] is not None and ends[1] is not None:
+        low, high = x(ends[0]), x(ends[1])
+        lines += [
+            _line(low, middle, high, middle),
+            _line(low, middle - 4, low, middle + 4),
+            _line(high, middle - 4, high, middle + 4),
+        ]
+        text = f"{text}  [{_number(ends[0])}, {_number(ends[1])}]"
+    place = f'x="{_LEFT + _PLOT + 6}" y="{middle + 4}"'
+    return [*lines, f'<text {place} font-size="10">{escape(text)}</text>']
 
 
 def _line(x1: float, y1: float, x2: float, y2: float) -> str:

@@ -39,6 +39,11 @@ def run(path: Path, *, as_json: bool) -> int:
             "[bold]This is more than is left[/]: lower the amounts or drop a statistic.",
             soft_wrap=True,
         )
+    if any(one["step"] is not None for one in content["statistics"]):
+        console.print(
+            "Quantiles: the error is one of rank, as a share of the rows; add half a bin in value.",
+            soft_wrap=True,
+        )
     console.print("No private data were touched.")
     return 0
 
@@ -59,6 +64,7 @@ def _content(file: ReleaseFile, planned: Design, found: Standing) -> dict[str, A
             "std": error.std,
             "width": error.width,
             "level": error.level,
+            "step": error.step,
             "sensitivity": [
                 {"of": m.part.name, "l1": m.move.l1, "l2_squared": m.move.l2_squared}
                 for m in question.measurements
@@ -84,16 +90,23 @@ def _table(title: str, statistics: list[dict[str, Any]]) -> Table:
     for name in ("groups", "cost", "of the limit", "std", "within, 95%"):
         made.add_column(name, justify="right")
     for one in statistics:
-        unknown = "state rows" if one["std"] is None else ""
         made.add_row(
             one["name"],
             str(one["groups"]),
             one["budget"],
             _percent(one["share"]),
-            unknown or f"{one['std']:.4g}",
-            unknown or f"±{one['width']:.4g}",
+            "–" if one["std"] is None else f"{one['std']:.4g}",
+            _within(one),
         )
     return made
+
+
+def _within(one: dict[str, Any]) -> str:
+    if one["width"] is None:
+        return "state rows"
+    if one["step"] is None:
+        return f"±{one['width']:.4g}"
+    return f"±{one['width']:.3g} rank"
 
 
 def _percent(share: float | None) -> str:

@@ -41,6 +41,8 @@ _TESTS: Mapping[str, Callable[[Expression, Any], Expression]] = {
     "below": lambda column, value: column < value,
 }
 _AMOUNTS = ("epsilon", "delta", "rho")
+_SUMS = ("sum", "mean", "variance", "covariance")
+_KINDS = ("count", "units", "histogram", *_SUMS, "median", "quantiles")
 _RANKS = ("levels", "bins", "method")
 _ASKED = ("name", "kind", "of", "by", "keys", "edges", *_RANKS, "where", "rows", *_AMOUNTS)
 _OWN: Mapping[str, tuple[str, ...]] = {
@@ -161,6 +163,8 @@ def _query(given: Mapping[str, Any], folder: Path) -> Query:
     kind, name = given.get("kind"), given.get("name", "")
     where, of = _condition(given.get("where")), given.get("of")
     keys = _keys(given.get("keys"), folder)
+    if kind not in _KINDS:
+        raise InvalidArgument(f"kind must be one of {', '.join(_KINDS)}; got {kind!r}.")
     for setting, kinds in _OWN.items():
         if setting in given and kind not in kinds:
             raise InvalidArgument(f"{setting} belongs to {' and '.join(kinds)}, not to a {kind}.")
@@ -170,8 +174,9 @@ def _query(given: Mapping[str, Any], folder: Path) -> Query:
         return ask.histogram(of, edges=given.get("edges"), where=where, keys=keys, name=name)  # type: ignore[arg-type]  # checked there
     by = _groups(given.get("by", []))
     more: dict[str, Any] = {"where": where, "by": by, "keys": keys, "name": name}
-    if kind in ("count", "units") and of is not None:
-        raise InvalidArgument(f"a {kind} takes no of.")
+    if (kind in ("count", "units")) != (of is None):
+        which = "no of" if of is not None else "of, the name of a column"
+        raise InvalidArgument(f"a {kind} takes {which}.")
     pair = of if isinstance(of, list) else [of]
     if (kind == "covariance") != (len(pair) == 2):
         raise InvalidArgument('a covariance takes of = ["one", "other"], the rest one column.')
@@ -186,8 +191,6 @@ def _query(given: Mapping[str, Any], folder: Path) -> Query:
         "median": lambda: ask.median(of, **ranks, **more),  # type: ignore[arg-type]  # checked there
         "quantiles": lambda: ask.quantiles(of, given.get("levels", ()), **ranks, **more),  # type: ignore[arg-type]  # checked there
     }
-    if kind not in made:
-        raise InvalidArgument(f"kind must be histogram, {', '.join(map(str, made))}; got {kind!r}.")
     return made[kind]()
 
 
