@@ -17,16 +17,16 @@ from typing import Any, assert_never
 
 from pyspark.logger import PySparkLogger
 from pyspark.sql import Column as Value
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from discreet.data.code import Bin, Binary, Clip, Code, Const, Divide, Operator, Pick, Ref
-from discreet.data.encode_spark import floor, matches, numbered, steps, whole, whole_of
-from discreet.data.engine import LIMB, PRIME, Row, mixer
+from discreet.data.encode_spark import floor, numbered, steps, whole
+from discreet.data.engine import Row
+from discreet.data.limit_spark import chosen_keys, limited
 from discreet.data.plan import MOST_ROWS, Program, Sum, fields
 from discreet.data.schema import INT64
 from discreet.data.source import SparkFrame, Type, sealed
-from discreet.data.text import UNIT
 
 _SPLIT = 21  # bits: sums of 2**40 such numbers stay below 2**62
 _HIGH = 44  # bits: what is left of a product below 2**87 has 43
@@ -39,35 +39,37 @@ class SparkEngine:
     source: SparkFrame
 
     def collect(self, program: Program, *, key: int) -> Sequence[Row]:
-        return sealed("the Spark job", lambda: self._run(program, key))
+        rows = _answer(lambda: compile_frame(program, source=self.source, key=key))
+        shifts = [_shifts(total) for total in program.sums]
+        return [_joined(row, shifts) for row in rows]
 
     def keys(self, program: Program, *, key: int) -> Sequence[Sequence[Any]]:
-        frame = compile_keys(program, source=self.source, key=key)
-        return sealed("the Spark job", lambda: [tuple(row) for row in frame.collect()])
+        return _answer(lambda: compile_keys(program, source=self.source, key=key))
 
     def rows(self, program: Program, *, key: int) -> Sequence[Sequence[Any]]:
-        frame = _limited(program, source=self.source, key=key)
         textual = program.unit is not None and self.source.columns[program.unit] == "text"
         unit = f.col("u").cast("string") if textual else f.col("u")
-        frame = frame.select(unit, *(f"v{i}" for i in range(len(program.values))))
-        return sealed("the Spark job", lambda: [tuple(row) for row in frame.collect()])
+        values = [f"v{i}" for i in range(len(program.values))]
+        return _answer(lambda: _limited(program, source=self.source, key=key).select(unit, *values))
 
     def spread(self, program: Program) -> tuple[Sequence[Row], Sequence[Row]]:
-        frame = _limited(program, source=self.source, key=0)
-
-        def units_by(many: Value) -> Sequence[Row]:
+        def units_by(many: Value) -> DataFrame:
+            frame = _limited(program, source=self.source, key=0)
             each = frame.groupBy("u").agg(many.alias("many"))
-            counted = each.groupBy("many").agg(f.count(f.lit(1)))
-            return [tuple(row) for row in counted.collect()]
+            return each.groupBy("many").agg(f.count(f.lit(1)))
 
-        parts = f.count(f.lit(1)), f.count_distinct(f.col("g"))
-        return sealed("the Spark job", lambda: (units_by(parts[0]), units_by(parts[1])))
+        rows, groups = f.count(f.lit(1)), f.count_distinct(f.col("g"))
+        return _answer(lambda: units_by(rows)), _answer(lambda: units_by(groups))
 
-    def _run(self, program: Program, key: int) -> Sequence[Row]:
-        frame = compile_frame(program, source=self.source, key=key)
-        shifts = [_shifts(total) for total in program.sums]
+
+def _answer(build: Callable[[], DataFrame]) -> list[tuple[Any, ...]]:
+    """Run a frame and fetch what comes out."""
+
+    def run() -> list[tuple[Any, ...]]:
         with _silent():
-            return [_joined(row, shifts) for row in frame.collect()]
+            return [tuple(row) for row in build().collect()]
+
+    return sealed("the Spark job", run)
 
 
 @contextmanager
@@ -123,10 +125,7 @@ def compile_keys(program: Program, *, source: SparkFrame, key: int) -> DataFrame
     if program.unit is not None:
         frame = frame.distinct()
         if program.limits.groups_per_unit is not None:
-            number = _hashed() if source.columns[program.unit] == "text" else f.col("u")
-            chooser = _Chooser(key=key, number=number)
-            limit = program.limits.groups_per_unit
-            frame = chooser.rows(frame, part=["u"], limit=limit, purpose="groups")
+            frame = chosen_keys(frame, limit=program.limits.groups_per_unit, key=key)
     counted = frame.groupBy(*names, "g").agg(f.count(f.lit(1)).alias("units"))
     return counted.select("g", "units", *(f.col(name).cast("string") for name in names))
 
@@ -136,18 +135,7 @@ def _limited(program: Program, *, source: SparkFrame, key: int) -> DataFrame:
     frame = _encode(program, source)
     frame, where, index, values = _evaluate(program, frame)
     frame = _group(program, frame, where=where, index=index, values=values)
-    textual = program.unit is not None and source.columns[program.unit] == "text"
-    limits = program.limits
-    chooser = _Chooser(key=key, number=_hashed() if textual else f.col("u"))
-    if limits.groups_per_unit is not None and limits.groups_per_unit < program.size:
-        frame = chooser.groups(frame, limit=limits.groups_per_unit)
-    if limits.rows_per_unit_and_group is not None:
-        frame = chooser.rows(
-            frame, part=["u", "g"], limit=limits.rows_per_unit_and_group, purpose="rows in group"
-        )
-    if limits.rows_per_unit is not None:
-        frame = chooser.rows(frame, part=["u"], limit=limits.rows_per_unit, purpose="rows")
-    return frame
+    return frame if program.unit is None else limited(program, frame, key=key)
 
 
 def _encode(program: Program, source: SparkFrame) -> DataFrame:
@@ -192,17 +180,6 @@ def _unit(kind: Type, field: Value) -> Value:
             return f.when(fine, floor(number))
         case _:
             return field.cast("bigint")
-
-
-def _hashed() -> Value:
-    """A number for a unit that is text: itself if it is one, else 63 bits of its MD5."""
-    name = f.col("u").cast("string")
-    digest = f.md5(f.col("u"))
-    # The last eight bytes, least significant first, shifted right by one.
-    pairs = [f.substring(digest, place, 2) for place in range(31, 16, -2)]
-    high, low = (f.conv(f.concat(*half), 16, 10).cast("bigint") for half in (pairs[:4], pairs[4:]))
-    hashed = high * whole(2**31) + f.shiftright(low, 1)
-    return f.coalesce(f.when(matches(name, UNIT), name.try_cast("bigint")), hashed)
 
 
 def _evaluate(
@@ -300,68 +277,6 @@ def _group(
     joined = frame.join(keys, on=f.col("g") == f.col("cell"), how=how)
     place = f.coalesce(f.col("k"), whole(len(program.cells)))
     return joined.select("u", place.alias("g"), *(f"v{i}" for i in range(len(values))))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Chooser:
-    """Keeps evenly spaced places of each unit, from a start that key and unit decide."""
-
-    key: int
-    number: Value
-
-    def groups(self, frame: DataFrame, *, limit: int) -> DataFrame:
-        """Keep ``limit`` groups of each unit."""
-        unit = Window.partitionBy("u")
-        place = f.dense_rank().over(unit.orderBy("g")).cast("bigint") - 1
-        many = f.max("place").over(unit) + 1
-        ranked = frame.withColumn("place", place).withColumn("many", many)
-        return self._choose(frame, ranked, limit=limit, purpose="groups")
-
-    def rows(self, frame: DataFrame, *, part: list[str], limit: int, purpose: str) -> DataFrame:
-        """Keep ``limit`` rows of each part, in the order of their content."""
-        content = [column for column in frame.columns if column != "u"]
-        window = Window.partitionBy(*part)
-        place = f.row_number().over(window.orderBy(*content)).cast("bigint") - 1
-        many = f.count(f.lit(1)).over(window)
-        ranked = frame.withColumns({"place": place, "many": many})
-        return self._choose(frame, ranked, limit=limit, purpose=purpose)
-
-    def _choose(
-        self, frame: DataFrame, ranked: DataFrame, *, limit: int, purpose: str
-    ) -> DataFrame:
-        place, many = f.col("place"), f.col("many")
-        # Units within the limit need no start: their text is not even hashed.
-        start = f.when(many > limit, self.number).otherwise(whole(0))
-        ranked = _mixed(ranked.withColumn("w", start), key=self.key, purpose=purpose)
-        chosen = (place * limit + f.col("h") % many) % many < limit
-        # Spark numbers places in 32 bits; who has more rows than that has none counted.
-        ranked = ranked.where((many <= limit) | ((many < 2**31) & chosen))
-        return ranked.select(*frame.columns)
-
-
-def _mixed(frame: DataFrame, *, key: int, purpose: str) -> DataFrame:
-    """Add the keyed hash ``h`` of the number ``w`` (and the group); see `engine.Mixer`."""
-    mix = mixer(key, purpose=purpose)
-    limbs = [*zip(_limbs("w"), mix.unit, strict=True)]
-    if purpose == "rows in group":
-        limbs += zip(_limbs("g"), mix.group, strict=True)
-    parts = [limb * factor % PRIME for limb, factor in limbs]
-    frame = frame.withColumn("h", reduce(add, parts) % PRIME)
-    x, y = f.col("x"), f.col("y")
-    for constant in mix.rounds:
-        frame = frame.withColumn("x", (f.col("h") + constant) % PRIME)
-        frame = frame.withColumn("y", x * x % PRIME)
-        frame = frame.withColumn("h", (y * y % PRIME) * x % PRIME)
-    return frame
-
-
-def _limbs(name: str) -> tuple[Value, Value, Value]:
-    value, mask = whole_of(name), whole(LIMB)
-    return (
-        value.bitwiseAND(mask),
-        f.shiftright(value, 31).bitwiseAND(mask),
-        f.shiftright(value, 62).bitwiseAND(whole(3)),
-    )
 
 
 def _aggregate(program: Program, frame: DataFrame) -> DataFrame:
