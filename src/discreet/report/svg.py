@@ -30,7 +30,9 @@ def bars(
     shown = [x for x in (*values[:many], *low[:many], *high[:many]) if x is not None]
     shown += [] if dots else [0.0]
     start, end = min(shown), max(shown)
-    span = end - start or 1.0
+    if start == end:
+        start, end = start - (abs(start) or 1.0) / 2, end + (abs(end) or 1.0) / 2
+    span = end - start
 
     def x(value: float) -> float:
         return _LEFT + _PLOT * (value - start) / span
@@ -101,7 +103,7 @@ def _line(x1: float, y1: float, x2: float, y2: float) -> str:
 
 def _ticks(start: float, end: float) -> list[float]:
     """Four to ten round numbers."""
-    step = 10.0 ** math.floor(math.log10((end - start) or 1.0))
+    step = 10.0 ** math.floor(math.log10(end - start))
     while (end - start) / step < 4:
         step /= 2
     first, last = math.ceil(start / step), math.floor(end / step)
