@@ -1,0 +1,196 @@
+"""Curves as SVG text: no library, told apart by dashes and marks, readable in black and white."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+_WIDTH, _HEIGHT = 460, 300
+_LEFT, _TOP, _RIGHT, _BOTTOM = 74, 34, 236, 76
+_DASHES = ("", "7 3", "2 3", "9 3 2 3", "4 2", "12 4", "1 2", "6 2 2 2 2 2")
+_MARKS = ("circle", "square", "triangle", "diamond", "cross", "ring", "bar", "box")
+_GREYS = ("#000", "#555", "#000", "#555", "#000", "#555", "#000", "#555")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """Points in order; ``joined`` by a line or alone."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    joined: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """What is shown, in which unit, and whether by its logarithm."""
+
+    label: str
+    log: bool = False
+
+
+def curves(lines: Sequence[Curve], *, x: Axis, y: Axis, title: str, note: str) -> str:
+    """A chart of up to eight curves; what is infinite, or not positive on logs, is left out."""
+    across = _Scale.of([v for line in lines for v in line.x], x, start=_LEFT, end=_LEFT + _WIDTH)
+    up = _Scale.of([v for line in lines for v in line.y], y, start=_TOP + _HEIGHT, end=_TOP)
+    width, height = _LEFT + _WIDTH + _RIGHT, _TOP + _HEIGHT + _BOTTOM
+    parts = [
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+            f'width="{width}" height="{height}" role="img" font-family="sans-serif" font-size="12">'
+        ),
+        f"<title>{escape(title)}</title>",
+        '<rect width="100%" height="100%" fill="#fff"/>',
+        f'<text x="4" y="18" font-size="13" font-weight="bold">{escape(title)}</text>',
+        *_axes(across, up, x, y),
+    ]
+    for i, line in enumerate(lines):
+        parts += _curve(line, i, across, up)
+        parts += _legend(line, i)
+    parts.append(f'<text x="4" y="{height - 8}" fill="#555" font-size="11">{escape(note)}</text>')
+    return "\n".join([*parts, "</svg>"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scale:
+    """From values to places."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool
+
+    @classmethod
+    def of(cls, values: Sequence[float], axis: Axis, *, start: float, end: float) -> _Scale:
+        kept = [v for v in values if math.isfinite(v) and (v > 0 or not axis.log)] or [1.0]
+        low, high = min(kept), max(kept)
+        if not axis.log:
+            low, high = min(low, 0.0), high * 1.04 if high > 0 else 0.0
+        if low == high:
+            low, high = (low / 2, high * 2) if axis.log else (low - 0.5, high + 0.5)
+        return cls(low=low, high=high, start=start, end=end, log=axis.log)
+
+    def place(self, value: float) -> float | None:
+        """Where a value is drawn."""
+        if not math.isfinite(value) or (self.log and value <= 0):
+            return None
+        if self.log:
+            share = math.log(value / self.low) / math.log(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return self.start + share * (self.end - self.start)
+
+    def ticks(self) -> list[float]:
+        """Round numbers inside."""
+        if self.log:
+            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+            steps = (1, 2, 5) if last - first <= 3 else (1,)
+            marks = [s * 10.0**k for k in range(first, last + 1) for s in steps]
+            return [v for v in marks if self.low * 0.999 <= v <= self.high * 1.001]
+        step = 10.0 ** math.floor(math.log10(self.high - self.low))
+        while (self.high - self.low) / step < 4:
+            step /= 2
+        first, last = math.ceil(self.low / step), math.floor(self.high / step)
+        return [step * k for k in range(first, last + 1)]
+
+
+def _axes(across: _Scale, up: _Scale, x: Axis, y: Axis) -> list[str]:
+    base, right = _TOP + _HEIGHT, _LEFT + _WIDTH
+    parts = [_line(_LEFT, base, right, base), _line(_LEFT, _TOP, _LEFT, base)]
+    for tick in across.ticks():
+        place = across.place(tick) or 0.0
+        parts.append(_line(place, base, place, base + 4))
+        parts.append(
+            f'<text x="{place:.1f}" y="{base + 17}" text-anchor="middle">{_number(tick)}</text>'
+        )
+    for tick in up.ticks():
+        place = up.place(tick) or 0.0
+        parts.append(_line(_LEFT, place, right, place, stroke="#ddd"))
+        parts.append(
+            f'<text x="{_LEFT - 6}" y="{place + 4:.1f}" text-anchor="end">{_number(tick)}</text>'
+        )
+    middle = _TOP + _HEIGHT / 2
+    parts.append(
+        f'<text x="{_LEFT + _WIDTH / 2}" y="{base + 36}" text-anchor="middle">'
+        f"{escape(_named(x))}</text>"
+    )
+    parts.append(
+        f'<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})">'
+        f"{escape(_named(y))}</text>"
+    )
+    return parts
+
+
+def _named(axis: Axis) -> str:
+    return f"{axis.label} (log scale)" if axis.log else axis.label
+
+
+def _curve(line: Curve, i: int, across: _Scale, up: _Scale) -> list[str]:
+    places = [
+        (px, py)
+        for vx, vy in zip(line.x, line.y, strict=True)
+        if (px := across.place(vx)) is not None and (py := up.place(vy)) is not None
+    ]
+    parts = []
+    if line.joined and places:
+        path = " ".join(f"{px:.1f},{py:.1f}" for px, py in places)
+        parts.append(f'<polyline points="{path}" fill="none" {_stroke(i)}/>')
+    # A dozen marks tell curves apart; one on each of a thousand points would hide them.
+    every = max(1, len(places) // 12) if line.joined else 1
+    return parts + [_mark(px, py, i) for px, py in places[::every]]
+
+
+def _legend(line: Curve, i: int) -> list[str]:
+    left, y = _LEFT + _WIDTH + 12, _TOP + 10 + 20 * i
+    parts = []
+    if line.joined:
+        parts.append(f'<polyline points="{left},{y} {left + 34},{y}" fill="none" {_stroke(i)}/>')
+    parts.append(_mark(left + 17, y, i))
+    parts.append(f'<text x="{left + 42}" y="{y + 4}">{escape(line.label)}</text>')
+    return parts
+
+
+def _stroke(i: int) -> str:
+    k = i % len(_DASHES)
+    dash = f' stroke-dasharray="{_DASHES[k]}"' if _DASHES[k] else ""
+    return f'stroke="{_GREYS[k]}" stroke-width="1.4"{dash}'
+
+
+def _mark(x: float, y: float, i: int) -> str:
+    k = i % len(_MARKS)
+    corners: tuple[tuple[int, int], ...]
+    ink = f'stroke="{_GREYS[k]}" stroke-width="1.2"'
+    match _MARKS[k]:
+        case "circle":
+            return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{_GREYS[k]}"/>'
+        case "ring":
+            return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="#fff" {ink}/>'
+        case "square":
+            return f'<rect x="{x - 3:.1f}" y="{y - 3:.1f}" width="6" height="6" fill="#fff" {ink}/>'
+        case "box":
+            return f'<rect x="{x - 3:.1f}" y="{y - 3:.1f}" width="6" height="6" fill="#555"/>'
+        case "triangle":
+            corners = ((0, -4), (4, 3), (-4, 3))
+        case "diamond":
+            corners = ((0, -4), (4, 0), (0, 4), (-4, 0))
+        case "bar":
+            corners = ((0, -5), (0, 5))
+        case _:
+            corners = ((-3, -3), (3, 3), (0, 0), (3, -3), (-3, 3), (0, 0))
+    path = " ".join(f"{x + dx:.1f},{y + dy:.1f}" for dx, dy in corners)
+    return f'<polygon points="{path}" fill="#fff" {ink}/>'
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, *, stroke: str = "#000") -> str:
+    return (
+        f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
+        f'stroke="{stroke}" stroke-width="1"/>'
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"

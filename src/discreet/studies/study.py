@@ -1,0 +1,162 @@
+"""What a study is: published experiments run again, and a verdict on every number they state."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+Cell: TypeAlias = str | int | float | None
+Value: TypeAlias = Cell | tuple[Cell, ...]
+Verdict: TypeAlias = Literal["reproduced", "corrected", "not reproducible"]
+Rule: TypeAlias = Literal["within", "at least", "at most", "equal", "order", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One number or ordering that was stated, and what came out here."""
+
+    id: str
+    claim: str
+    source: str
+    """Where it is stated: a table, figure or item."""
+    rule: Rule
+    """How `got` is held against `expected`."""
+    expected: Value
+    got: Value
+    tolerance: float | None
+    """For "within": the largest difference allowed."""
+    ok: bool
+    verdict: Verdict
+    why: str = ""
+    """What was corrected, or why it cannot be reproduced."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Numbers side by side."""
+
+    id: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One curve, or points alone (``points``)."""
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    points: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """Curves over one axis. Labels carry units, the note epsilon and repetitions."""
+
+    id: str
+    title: str
+    x: str
+    y: str
+    lines: tuple[Line, ...]
+    note: str
+    log_x: bool = False
+    log_y: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What one experiment gives."""
+
+    checks: tuple[Check, ...]
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """How to run: ``quick`` simulates less; the seed decides everything that is random."""
+
+    quick: bool = False
+    seed: int = 0
+
+    def rng(self, name: str) -> np.random.Generator:
+        """A stream of its own for each experiment, so that one may be run without the others."""
+        # Studies simulate on public or made-up counts and release nothing: no `Bits` needed.
+        return np.random.Generator(np.random.Philox([self.seed, zlib.crc32(name.encode())]))
+
+    def times(self, full: int, *, quick: int) -> int:
+        """A number of repetitions."""
+        return quick if self.quick else full
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """A part of a study that can be run by itself."""
+
+    id: str
+    title: str
+    run: Callable[[Setting], Findings]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A study before it is run."""
+
+    name: str
+    title: str
+    source: str
+    """The publication, by author, year and title."""
+    summary: str
+    """What was found, for people who will not read the tables."""
+    experiments: tuple[Experiment, ...]
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """A study after it was run."""
+
+    plan: Plan
+    setting: Setting
+    tables: tuple[Table, ...]
+    figures: tuple[Figure, ...]
+    checks: tuple[Check, ...]
+    sections: tuple[tuple[Experiment, Findings], ...] = field(repr=False, default=())
+
+    @property
+    def ok(self) -> bool:
+        """Whether every check came out as expected."""
+        return all(check.ok for check in self.checks)
+
+    def count(self, verdict: Verdict) -> int:
+        """How many checks have this verdict."""
+        return sum(check.verdict == verdict for check in self.checks)
+
+
+def run(
+    plan: Plan,
+    *,
+    quick: bool = False,
+    progress: Callable[[Experiment], None] = lambda _: None,
+) -> Study:
+    """Run every experiment of a plan; ``progress`` is called before each."""
+    setting = Setting(quick=quick, seed=plan.seed)
+    sections = []
+    for experiment in plan.experiments:
+        progress(experiment)
+        sections.append((experiment, experiment.run(setting)))
+    return Study(
+        plan=plan,
+        setting=setting,
+        tables=tuple(table for _, found in sections for table in found.tables),
+        figures=tuple(figure for _, found in sections for figure in found.figures),
+        checks=tuple(check for _, found in sections for check in found.checks),
+        sections=tuple(sections),
+    )
