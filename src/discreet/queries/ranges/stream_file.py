@@ -49,6 +49,7 @@ class StreamFile:
         self, path: str | Path | None, *, plan: StreamPlan, units: bool, payer: str
     ) -> None:
         self.plan = plan
+        self.limits_units = units
         self._owner = os.getpid()
         self._gate = threading.Lock()
         self._usable = True
@@ -62,11 +63,6 @@ class StreamFile:
             raise
 
     @property
-    def request_id(self) -> str:
-        """Names this stream in the ledger: opened again, it is not charged again."""
-        return self._text("request")
-
-    @property
     def steps(self) -> int:
         """Steps that were fed."""
         return self._state.step
@@ -74,16 +70,12 @@ class StreamFile:
     @property
     def last(self) -> Counts | None:
         """The answers of the last feed: after a crash they may not have been seen."""
-        held = self._get("last")
+        with self._turn():
+            held = self._get("last")
         if held is None:
             return None
         with np.load(io.BytesIO(held), allow_pickle=False) as arrays:
             return Counts(plan=self.plan, first=int(arrays["first"]), values=arrays["values"])
-
-    @property
-    def limits_units(self) -> bool:
-        """Whether the events of each unit are counted and limited."""
-        return self._text("units") == "limited"
 
     def feed(self, counts: ArrayLike, *, bits: Bits) -> Counts:
         """Count the next steps."""
@@ -141,6 +133,8 @@ class StreamFile:
                     f"path holds a stream with another {name}: open it as it was begun, "
                     "or begin a new one in another file."
                 )
+        self.request_id = self._text("request")
+        """Names this stream in the ledger: opened again, it is not charged again."""
         held = self._get("state")
         if held is None:
             raise InvalidArgument("path must be the file of a stream.")
