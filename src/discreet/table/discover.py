@@ -25,11 +25,11 @@ from discreet.table.charge import fresh_key, protection, reserved
 from discreet.table.release import Release, value_of
 
 if TYPE_CHECKING:
-    from discreet.table.table import Table
+    from discreet.table.opened import Opened
 
 
 def selection(
-    table: Table,
+    table: Opened,
     *,
     groups_per_unit: int | None,
     minimum: int,
@@ -57,7 +57,7 @@ def selection(
 
 
 def discover(
-    table: Table,
+    table: Opened,
     *,
     by: By,
     mechanism: PartitionSelection,

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.data.schema import Lookup, Plain, Text
 from discreet.ledger.account import Account
 
 if TYPE_CHECKING:
-    from discreet.table.table import Table
+    from discreet.table.opened import Opened
+
+T = TypeVar("T", bound="Opened")
 
 
 def join(
-    table: Table, public: object, *, on: str | Mapping[str, str], columns: Mapping[str, Plain]
-) -> Table:
+    table: T, public: object, *, on: str | Mapping[str, str], columns: Mapping[str, Plain]
+) -> T:
     """The table with more columns, each a function of a row's own value of ``on``.
 
     Theorem: every sensitivity stays as it is.
@@ -39,7 +41,7 @@ def join(
     return _with(table, lookups(public, on=key, source=source, columns=columns))
 
 
-def join_units(table: Table, other: Table, *, columns: Iterable[str]) -> Table:
+def join_units(table: T, other: Opened, *, columns: Iterable[str]) -> T:
     """The table with columns of each unit's row in another private table.
 
     Theorem: sensitivities are those of the table itself, when a neighbour differs in all that one
@@ -89,7 +91,7 @@ def join_units(table: Table, other: Table, *, columns: Iterable[str]) -> Table:
     return replace(_with(table, found), source=source)
 
 
-def _with(table: Table, found: Mapping[str, Lookup]) -> Table:
+def _with(table: T, found: Mapping[str, Lookup]) -> T:
     twice = sorted(set(found) & set(table.setting.schema))
     if twice:
         raise InvalidArgument(f"columns {twice} are declared already: give them other names.")

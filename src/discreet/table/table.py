@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, TypedDict, Unpack
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, Unpack
 
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.exact import Number
@@ -19,7 +19,6 @@ from discreet.data.expression import Expression
 from discreet.data.plan import Limits
 from discreet.data.schema import Declared, Plain, Text
 from discreet.ledger.account import Account
-from discreet.mechanisms.partition import Method as Noise
 from discreet.noise.bits import Bits, system
 from discreet.queries import ask
 from discreet.queries.answer import Answer
@@ -28,29 +27,16 @@ from discreet.queries.budget import budget
 from discreet.queries.design import Design, Setting, design
 from discreet.queries.forecast import Forecast, forecast
 from discreet.table.charge import fresh_key, protection, reserved
-from discreet.table.discover import discover, selection
-from discreet.table.joins import join, join_units
+from discreet.table.opened import Amount, Opened
 from discreet.table.release import Release, value_of
 
 _LEVEL = 0.95
 Edges: TypeAlias = Iterable[Number | dt.date] | None
 
 
-class Amount(TypedDict, total=False):
-    """What an answer may cost: epsilon, or epsilon and delta, or rho."""
-
-    epsilon: Number
-    delta: Number
-    rho: Number
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table:
+class Table(Opened):
     """A private table with declared columns: ask it, and every answer is charged. See `table`."""
-
-    source: Any = field(repr=False)
-    setting: Setting = field(repr=False)
-    account: Account | None = field(repr=False)
 
     def count(
         self,
@@ -171,49 +157,6 @@ class Table:
         """The number of rows in each category, or between each two ``edges``."""
         query = ask.histogram(value, edges=edges, where=where, keys=keys)
         return self._one(query, amount)
-
-    def discover(
-        self,
-        by: By,
-        *,
-        groups_per_unit: int | None = None,
-        where: Expression | None = None,
-        minimum: int = 1,
-        method: Noise | None = None,
-        **amount: Unpack[Amount],
-    ) -> Release:
-        """The values of columns that enough units have, with noisy counts of units.
-
-        For groups that nobody knows beforehand: columns declared as `text`, or with too many
-        values. Of one unit ``groups_per_unit`` keys count; a key that one unit alone has is shown
-        with probability at most ``delta``. Use the result as ``keys`` of other questions.
-        """
-        mechanism = selection(
-            self,
-            groups_per_unit=groups_per_unit,
-            minimum=minimum,
-            method=method,
-            amount=amount,
-        )
-        return discover(self, by=by, mechanism=mechanism, where=where, bits=system())
-
-    def join(
-        self, public: object, *, on: str | Mapping[str, str], columns: Mapping[str, Plain]
-    ) -> Table:
-        """This table with declared columns of a public one, found by the value of ``on``.
-
-        ``public`` is a frame or a file whose ``on`` is different in each row. No row is multiplied
-        or dropped: what has no match gets the missing value of the declaration.
-        """
-        return join(self, public, on=on, columns=columns)
-
-    def join_units(self, other: Table, *, columns: Iterable[str]) -> Table:
-        """This table with columns of each unit's row in another private table.
-
-        If a unit has several rows there, one is used; if it has none, the missing values are. Both
-        tables must have the same unit, relation and account.
-        """
-        return join_units(self, other, columns=columns)
 
     def forecast(
         self,

@@ -1,0 +1,219 @@
+"""Private suggestions, charged like any release: bounds of a column, limits of contributions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import check
+from discreet.core.errors import InvalidArgument
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.data.expression import col
+from discreet.data.plan import Limits, Plan, count, units
+from discreet.data.schema import real
+from discreet.ledger.account import Receipt
+from discreet.mechanisms.additive import Additive
+from discreet.noise.bits import Bits
+from discreet.noise.law import Law
+from discreet.queries import ask
+from discreet.queries.ask import By
+from discreet.queries.bounds import LARGEST, Choice, choices, classes, covering, edges, grid_of
+from discreet.queries.budget import Budget, Move
+from discreet.table.charge import fresh_key, reserved
+
+if TYPE_CHECKING:
+    from discreet.table.opened import Opened
+
+_LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Suggested bounds of a column, in powers of two, and how sure they are."""
+
+    column: str
+    lower: float
+    upper: float
+    grid: float
+    outside: float
+    guarantee: Guarantee
+    receipt: Receipt
+
+    @property
+    def toml(self) -> str:
+        """A line for the columns of a release file."""
+        settings = f"lower = {self.lower:.17g}, upper = {self.upper:.17g}, grid = {self.grid:.17g}"
+        return f'{_bare(self.column)} = {{ kind = "real", {settings} }}'
+
+    def __str__(self) -> str:
+        return (
+            f"{self.column}: from {self.lower:g} to {self.upper:g} in steps of {self.grid:g}; with "
+            f"{100 * _LEVEL:g}% confidence at most {100 * self.outside:.3g}% of the units (one row "
+            "of each) lie outside and would be clipped"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuggestedLimits:
+    """Suggested limits, each with what the alternatives would cost."""
+
+    rows: tuple[Choice, ...]
+    groups: tuple[Choice, ...]
+    guarantee: Guarantee
+    receipt: Receipt
+
+    @property
+    def rows_per_unit(self) -> int:
+        """The limit on rows with the smallest predicted error."""
+        return min(self.rows, key=lambda one: one.error).limit
+
+    @property
+    def groups_per_unit(self) -> int | None:
+        """The limit on groups with the smallest predicted error, if groups were asked about."""
+        return min(self.groups, key=lambda one: one.error).limit if self.groups else None
+
+    @property
+    def toml(self) -> str:
+        """Lines for the table of a release file."""
+        lines = [f"rows_per_unit = {self.rows_per_unit}"]
+        if self.groups_per_unit is not None:
+            lines.append(f"groups_per_unit = {self.groups_per_unit}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        lines = [self.toml.replace("\n", ", ")]
+        for what, found in (("rows", self.rows), ("groups", self.groups)):
+            best = min((one.error for one in found), default=math.inf)
+            lines += [
+                f"  {one.limit} {what}: {one.lost:.4g} would be left out, noise {one.noise:.4g}"
+                for one in found
+                if one.error <= 8 * best
+            ]
+        return "\n".join(lines)
+
+
+def suggest_bounds(
+    table: Opened,
+    column: str,
+    *,
+    coverage: float,
+    outermost: tuple[Number, Number] | None,
+    budget: Budget,
+    bits: Bits,
+) -> Bounds:
+    """Bounds that hold the values of most units, from a noisy histogram over powers of two.
+
+    Theorem: the histogram, and so the suggestion, is within the budget under the table's relation.
+    Proof: one row of each unit is counted, in one bin: a unit moves one count by one (a
+        replacement two). Bins and outermost range are public; missing values count as 0.
+    Source: docs/theory/keys.md.
+    Needs: an account.
+    """
+    from discreet.data.collect import collect  # noqa: PLC0415 - engines are slow to import
+    from discreet.data.source import check_source  # noqa: PLC0415
+
+    inside = float(check.probability("coverage", coverage, zero=False, one=False))
+    lower, upper = (
+        check.finite("outermost", end) for end in outermost or (-(2**LARGEST), 2**LARGEST)
+    )
+    marks, grid = edges(lower, upper)
+    missing = min(max(Fraction(0), lower), upper)
+    plan = Plan(
+        schema={column: real(lower=lower, upper=upper, grid=grid, missing=missing)},
+        aggregates={"units": count()},
+        unit=table.setting.unit,
+        by={column: col(column).cut(marks)},
+        limits=Limits() if table.setting.unit is None else Limits(rows_per_unit=1),
+    )
+    check_source(plan.program(), table.source)
+    mechanism = _noise(budget, table.setting.relation, parts=1)[0]
+    label = f"bounds of {column}"
+    with reserved(table.account, mechanism.guarantee, label=label, bits=bits) as held:
+        exact = collect(plan, source=table.source, key=fresh_key(bits)).columns["units"]
+        noisy = mechanism.release(exact, bits=bits).tolist()
+        del exact
+    found = covering(noisy, _law(mechanism), coverage=inside, level=_LEVEL)
+    limits = [lower, *marks, upper]
+    low, high = limits[found.first], limits[found.last]
+    return Bounds(
+        column=column,
+        lower=float(low),
+        upper=float(high),
+        grid=float(grid_of(low, high)),
+        outside=found.outside,
+        guarantee=mechanism.guarantee,
+        receipt=held.receipt,
+    )
+
+
+def suggest_limits(
+    table: Opened, *, by: By, planned_epsilon: Number, budget: Budget, bits: Bits
+) -> SuggestedLimits:
+    """How much of one unit to use: from noisy histograms of rows and groups per unit.
+
+    Theorem: both histograms are within the budget under the table's relation.
+    Proof: each unit is in exactly one class of each histogram, by its own rows; a unit moves one
+        count of each by one (a replacement two).
+    Source: docs/theory/keys.md.
+    Needs: an account, and a table with a unit.
+    """
+    from discreet.data.collect import engine_of  # noqa: PLC0415 - engines are slow to import
+    from discreet.data.source import check_source  # noqa: PLC0415
+
+    setting = table.setting
+    if setting.unit is None:
+        raise InvalidArgument("unit must be declared: without one each row is another unit.")
+    epsilon = check.positive("planned_epsilon", planned_epsilon)
+    groups = ask.units(by=by).by
+    plan = Plan(
+        schema=setting.schema, aggregates={"units": units()}, unit=setting.unit, by=groups or None
+    )
+    program = plan.program()
+    check_source(program, table.source)
+    mechanisms = _noise(budget, setting.relation, parts=2 if groups else 1)
+    guarantee = sum((one.guarantee for one in mechanisms[1:]), start=mechanisms[0].guarantee)
+    with reserved(table.account, guarantee, label="contribution limits", bits=bits) as held:
+        spread = engine_of(table.source).spread(program)
+        noisy = [
+            one.release(classes(pairs), bits=bits).tolist()
+            for one, pairs in zip(mechanisms, spread, strict=False)
+        ]
+        del spread
+    found = [_choices(counts, one, epsilon) for counts, one in zip(noisy, mechanisms, strict=True)]
+    return SuggestedLimits(
+        rows=found[0],
+        groups=found[1] if groups else (),
+        guarantee=guarantee,
+        receipt=held.receipt,
+    )
+
+
+def _choices(counts: Sequence[int], mechanism: Additive, epsilon: Fraction) -> tuple[Choice, ...]:
+    noise = math.sqrt(2) / float(epsilon)
+    return tuple(choices(counts, _law(mechanism), noise=noise, level=_LEVEL))
+
+
+def _noise(budget: Budget, relation: Relation, *, parts: int) -> tuple[Additive, ...]:
+    """One unit is in one bin: it moves one count, a replacement moves two."""
+    moved = 1 if relation is Relation.ADD_REMOVE else 2
+    move = Move(l1=moved, l2_squared=moved)
+    made = budget.mechanisms([move] * parts, shares=[Fraction(1, parts)] * parts, relation=relation)
+    return tuple(one for one in made if isinstance(one, Additive))
+
+
+def _law(mechanism: Additive) -> Law:
+    noise: Any = None if mechanism.integers is None else mechanism.integers.noise
+    if not isinstance(noise, Law):
+        raise InvalidArgument("The budget must buy integer noise.")
+    return noise
+
+
+def _bare(name: str) -> str:
+    """A key of TOML."""
+    plain = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if plain else '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,114 @@
+"""An opened table: its source, what is declared about it, who pays, and what can be found out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self, TypedDict, Unpack
+
+from discreet.core.exact import Number
+from discreet.data.expression import Expression
+from discreet.data.schema import Plain
+from discreet.ledger.account import Account
+from discreet.mechanisms.partition import Method
+from discreet.noise.bits import system
+from discreet.queries.ask import By
+from discreet.queries.budget import budget
+from discreet.queries.design import Setting
+from discreet.table.bounds import Bounds, SuggestedLimits, suggest_bounds, suggest_limits
+from discreet.table.discover import discover, selection
+from discreet.table.joins import join, join_units
+from discreet.table.release import Release
+
+
+class Amount(TypedDict, total=False):
+    """What an answer may cost: epsilon, or epsilon and delta, or rho."""
+
+    epsilon: Number
+    delta: Number
+    rho: Number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Opened:
+    """A private table without its questions; see `Table`."""
+
+    source: Any = field(repr=False)
+    setting: Setting = field(repr=False)
+    account: Account | None = field(repr=False)
+
+    def discover(
+        self,
+        by: By,
+        *,
+        groups_per_unit: int | None = None,
+        where: Expression | None = None,
+        minimum: int = 1,
+        method: Method | None = None,
+        **amount: Unpack[Amount],
+    ) -> Release:
+        """The values of columns that enough units have, with noisy counts of units.
+
+        For groups that nobody knows beforehand: columns declared as `text`, or with too many
+        values. Of one unit ``groups_per_unit`` keys count; a key that one unit alone has is shown
+        with probability at most ``delta``. Use the result as ``keys`` of other questions.
+        """
+        mechanism = selection(
+            self,
+            groups_per_unit=groups_per_unit,
+            minimum=minimum,
+            method=method,
+            amount=amount,
+        )
+        return discover(self, by=by, mechanism=mechanism, where=where, bits=system())
+
+    def join(
+        self, public: object, *, on: str | Mapping[str, str], columns: Mapping[str, Plain]
+    ) -> Self:
+        """This table with declared columns of a public one, found by the value of ``on``.
+
+        ``public`` is a frame or a file whose ``on`` is different in each row. No row is multiplied
+        or dropped: what has no match gets the missing value of the declaration.
+        """
+        return join(self, public, on=on, columns=columns)
+
+    def join_units(self, other: Opened, *, columns: Iterable[str]) -> Self:
+        """This table with columns of each unit's row in another private table.
+
+        If a unit has several rows there, one is used; if it has none, the missing values are. Both
+        tables must have the same unit, relation and account.
+        """
+        return join_units(self, other, columns=columns)
+
+    def suggest_bounds(
+        self,
+        column: str,
+        *,
+        coverage: float = 0.99,
+        outermost: tuple[Number, Number] | None = None,
+        **amount: Unpack[Amount],
+    ) -> Bounds:
+        """Bounds for a column that hold about ``coverage`` of the units: charged, like any answer.
+
+        The column need not be declared. ``outermost`` is a public range that surely holds all.
+        """
+        return suggest_bounds(
+            self,
+            column,
+            coverage=coverage,
+            outermost=outermost,
+            budget=budget(**amount),
+            bits=system(),
+        )
+
+    def suggest_limits(
+        self, *, by: By = None, planned_epsilon: Number = 1, **amount: Unpack[Amount]
+    ) -> SuggestedLimits:
+        """How many rows (and groups of ``by``) of a unit to use: charged, like any answer.
+
+        Balances what a limit leaves out with the noise of a count at ``planned_epsilon``.
+        """
+        amounts = budget(**amount)
+        return suggest_limits(
+            self, by=by, planned_epsilon=planned_epsilon, budget=amounts, bits=system()
+        )
