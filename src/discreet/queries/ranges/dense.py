@@ -1,0 +1,237 @@
+"""Strategies given by a matrix of integers: optimal for a workload, on small domains (F34, F35).
+
+An optimiser may stop anywhere: its matrix is rounded to a public grid, the sensitivity is computed
+from the integers, and the estimate is least squares with the same integers. So neither rounding
+nor a failure to converge can touch the guarantee or the stated error.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import linalg, optimize
+
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.relation import Relation
+from discreet.noise.law import Floats, Ints, floats
+from discreet.queries.budget import Move
+from discreet.queries.ranges.strategy import LARGEST_COUNT, Contribution, Terms, matrix_move
+from discreet.queries.ranges.workload import Workload, gram, length, mean_squares
+
+_BITS = 20
+LARGEST_GAUSSIAN = 2048
+LARGEST_LAPLACE = 512
+_GAP = 1e-3
+_ROUNDS = 60
+_STARTS = 3
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dense:
+    """Noisy ``A x`` for a matrix A of integers with full column rank."""
+
+    name: str
+    matrix: Ints
+
+    def __post_init__(self) -> None:
+        self.matrix.setflags(write=False)
+        # Squares and sums of columns, and products of pairs, must stay within 63 bits.
+        if np.abs(self.matrix).max() > 1 << (_BITS + 1) or len(self.matrix) > 1 << 14:
+            raise InvalidArgument("matrix must have entries of at most 22 bits and few rows.")
+        if np.linalg.matrix_rank(self.matrix) < self.size:
+            raise InvalidArgument("matrix must have full column rank: some range has no answer.")
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return int(self.matrix.shape[1])
+
+    @property
+    def shares(self) -> tuple[Fraction, ...]:
+        """There is one group."""
+        return (Fraction(1),)
+
+    def moves(self, contribution: Contribution, relation: Relation) -> tuple[Move, ...]:
+        """How far ``A x`` moves: the largest column, or the largest difference of two.
+
+        Proof: one row adds a column; one row replaced adds one and takes one away. Norms are sums
+            of integers, none of them rounded. Several rows: `matrix_move`.
+        Source: F4, F24.
+        """
+        l1 = int(np.abs(self.matrix).sum(axis=0).max())
+        products = self.matrix.T @ self.matrix
+        squares = np.diag(products)
+        l2 = int(squares.max())
+        match relation:
+            case Relation.ADD_REMOVE:
+                pass
+            case Relation.REPLACE_ONE:
+                # A unit without a row is possible when units may have several.
+                l2 = max(l2, int((squares[:, None] + squares[None, :] - 2 * products).max()))
+                l1 = max(
+                    l1,
+                    *(
+                        int(np.abs(self.matrix - c[:, None]).sum(axis=0).max())
+                        for c in self.matrix.T
+                    ),
+                )
+            case _:
+                raise Unsupported(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
+        return (matrix_move(contribution, l1=l1, l2_squared=l2),)
+
+    def measure(self, counts: Ints) -> tuple[Ints, ...]:
+        row = int(np.abs(self.matrix).sum(axis=1).max())
+        return (self.matrix @ np.minimum(counts, min(LARGEST_COUNT, (1 << 61) // row)),)
+
+    def estimate(self, noisy: Sequence[Ints], noise: Floats) -> Floats:  # noqa: ARG002 - one group
+        return floats(self._inverse @ noisy[0].astype(np.float64))
+
+    def variance(self, a: Ints, b: Ints, noise: Floats) -> Floats:
+        p, q = np.asarray(a), np.asarray(b) + 1
+        table = self._products
+        found = table[p, p] + table[q, q] - 2 * table[p, q]
+        return floats(np.maximum(found, 0.0) * noise[0])
+
+    def mean_variance(self, workload: Workload, noise: Floats) -> float:
+        return float(mean_squares(workload, self.size, self._prefixes).sum() * noise[0])
+
+    def by_length(self, lengths: Ints, noise: Floats) -> Floats:
+        means = [mean_squares(length(int(r)), self.size, self._prefixes).sum() for r in lengths]
+        return floats(np.array(means) * noise[0])
+
+    def terms(self, a: int, b: int, noise: Floats) -> Terms:  # noqa: ARG002 - one group
+        weights = self._prefixes[b + 1] - self._prefixes[a]
+        return ((weights, np.ones(len(weights))),)
+
+    def largest_weights(self, noise: Floats) -> Floats:  # noqa: ARG002 - one group
+        return np.array([np.ptp(self._prefixes, axis=0).max()])
+
+    def precision(self, x: Floats, noise: Floats) -> Floats:
+        return floats(self.matrix.T @ (self.matrix @ x) / noise[0])
+
+    def content(self) -> dict[str, Any]:
+        packed = zlib.compress(self.matrix.astype("<i4").tobytes())
+        return {
+            "kind": "dense",
+            "name": self.name,
+            "shape": list(self.matrix.shape),
+            "matrix": base64.b64encode(packed).decode("ascii"),
+        }
+
+    def describe(self) -> str:
+        return f"{self.name}, {len(self.matrix)} rows"
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        return floats(linalg.pinv(self.matrix.astype(np.float64)))
+
+    @cached_property
+    def _prefixes(self) -> Floats:
+        """The weights of the noise in the prefix sums 0 .. size."""
+        first = np.zeros((1, len(self.matrix)))
+        return np.concatenate([first, np.cumsum(self._inverse, axis=0)])
+
+    @cached_property
+    def _products(self) -> Floats:
+        return floats(self._prefixes @ self._prefixes.T)
+
+
+def read(content: dict[str, Any]) -> Dense:
+    """The inverse of ``content``."""
+    raw = zlib.decompress(base64.b64decode(content["matrix"]))
+    matrix = np.frombuffer(raw, dtype="<i4").reshape(content["shape"]).astype(np.int64)
+    return Dense(name=content["name"], matrix=matrix)
+
+
+def optimal_gaussian(size: int, *, workload: Workload) -> Dense:
+    """The best strategy for Gaussian noise and a workload, to a tenth of a percent.
+
+    Theorem: minimising ``tr(G X^-1)`` over ``diag(X) <= 1`` has, for every ``v > 0``, the lower
+        bound ``T^2 / sum(v)`` with ``T = tr S``, ``S = (V^(1/2) G V^(1/2))^(1/2)``; and
+        ``X = V^(-1/2) S V^(-1/2)``, scaled to ``diag(X) <= 1``, attains ``T max_i(S_ii / v_i)``.
+    Proof: weak duality with multipliers v, maximised over their scale; ``tr(G X^-1) = tr S``.
+        The two agree where ``v = diag(S)``, so v is replaced by it until the gap is small.
+    Source: F34; docs/theory/ranges.md.
+    Needs: at most 2048 cells.
+    """
+    if size > LARGEST_GAUSSIAN:
+        raise Unsupported(f"the optimal strategy is for at most {LARGEST_GAUSSIAN} cells.")
+    wanted = gram(workload, size)
+    wanted /= np.trace(wanted) / size
+    wanted[np.diag_indices(size)] += 1e-6  # ranges outside of the workload stay answerable
+    v = np.sqrt(np.diag(wanted))
+    for last in range(_ROUNDS, 0, -1):
+        root = np.sqrt(v)
+        values, vectors = linalg.eigh(root[:, None] * wanted * root[None, :])
+        half = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        diagonal = np.diag(half)
+        longest = (diagonal / v).max()
+        if last == 1 or longest * v.sum() <= (1 + _GAP) * diagonal.sum():
+            x = half / (root[:, None] * root[None, :]) / longest
+            return Dense(name="optimal matrix", matrix=_on_grid(_upper_factor(x)))
+        v = diagonal.copy()
+    raise AssertionError  # the last round returns
+
+
+def _upper_factor(x: Floats) -> Floats:
+    """A with ``A^T A = x``: the columns of A have norms ``sqrt(diag(x))``; its rows need not."""
+    return floats(linalg.cholesky(x + 1e-12 * np.eye(len(x)), lower=True).T)
+
+
+def optimal_laplace(size: int, *, workload: Workload, rows: int | None = None) -> Dense:
+    """A good strategy for Laplace noise: the cells and ``rows`` more, optimised (HDMM's OPT_0).
+
+    Heuristic: no theorem about the optimum; the variance of what is returned is exact.
+    Source: McKenna, Miklau, Hay, Machanavajjhala 2018; F35.
+    Needs: at most 512 cells.
+    """
+    if size > LARGEST_LAPLACE:
+        raise Unsupported(f"the optimised matrix is for at most {LARGEST_LAPLACE} cells.")
+    p = max(1, size // 16) if rows is None else rows
+    wanted = gram(workload, size)
+    # Public randomness: it decides where the search starts, nothing else.
+    source = np.random.default_rng(size)
+    best = min(
+        (
+            optimize.minimize(
+                _opt0,
+                source.uniform(0, 0.25, p * size),
+                args=(wanted, p),
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(0, None)] * (p * size),
+                options={"maxiter": 1000, "maxfun": 2000},
+            )
+            for _ in range(_STARTS)
+        ),
+        key=lambda found: float(found.fun),
+    )
+    theta = best.x.reshape(p, size)
+    matrix = np.concatenate([np.eye(size), theta]) / (1 + theta.sum(axis=0))
+    return Dense(name="optimised matrix", matrix=_on_grid(matrix))
+
+
+def _opt0(flat: Floats, wanted: Floats, p: int) -> tuple[float, Floats]:
+    """``tr(D G D (I + T^T T)^-1)`` with ``D = diag(1 + column sums of T)``, and its gradient."""
+    theta = flat.reshape(p, -1)
+    d = 1 + theta.sum(axis=0)
+    # Woodbury: (I + T^T T)^-1 = I - T^T Y with Y = (I + T T^T)^-1 T.
+    y = linalg.solve(np.eye(p) + theta @ theta.T, theta, assume_a="pos")
+    scaled = wanted * d[:, None]  # D G
+    left = (y @ scaled) * d  # Y D G D
+    value = float((np.diag(wanted) * d * d).sum() - (left * theta).sum())
+    inner = left - (left @ theta.T) @ y  # Y D G D (I + T^T T)^-1
+    column = np.diag(wanted) * d - ((theta @ scaled) * y).sum(axis=0)
+    gradient = -2 * inner + 2 * column
+    return value, gradient.ravel()
+
+
+def _on_grid(matrix: Floats) -> Ints:
+    return np.rint(np.ldexp(matrix, _BITS)).astype(np.int64)

@@ -1,0 +1,127 @@
+"""A structure with its noise: what it will cost and how wrong it will be, before a row is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import events
+from discreet.core.errors import OutOfDomain
+from discreet.core.relation import Relation
+from discreet.mechanisms.additive import Additive
+from discreet.noise.bits import Bits, system
+from discreet.noise.gaussian import DiscreteGaussian
+from discreet.noise.laplace import DiscreteLaplace
+from discreet.noise.law import Floats, Ints
+from discreet.queries.budget import Budget, Noise
+from discreet.queries.ranges.domain import Domain
+from discreet.queries.ranges.noise import Family, spent
+from discreet.queries.ranges.release import RangeRelease
+from discreet.queries.ranges.strategy import Contribution, Strategy
+from discreet.queries.ranges.tails import Law
+from discreet.queries.ranges.workload import Workload
+
+
+@dataclass(frozen=True, kw_only=True)
+class RangeDesign:
+    """What will be measured on a domain, with which noise, for which guarantee."""
+
+    domain: Domain
+    strategy: Strategy
+    budget: Budget
+    family: Family
+    relation: Relation = Relation.ADD_REMOVE
+    contribution: Contribution = field(default_factory=Contribution)
+
+    def __post_init__(self) -> None:
+        if self.strategy.size != self.domain.size:
+            raise OutOfDomain(
+                f"the strategy is for {self.strategy.size} cells, the domain has "
+                f"{self.domain.size}."
+            )
+
+    @cached_property
+    def mechanisms(self) -> tuple[Noise, ...]:
+        """One for each group of measured integers; together they cost the budget."""
+        return spent(self.budget, family=self.family).mechanisms(
+            self.strategy.moves(self.contribution, self.relation),
+            shares=self.strategy.shares,
+            relation=self.relation,
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What a release costs.
+
+        Theorem: the release of all groups has this guarantee under ``relation``.
+        Proof: each group is a vector of integers whose distance on neighbours the strategy bounds
+            (`moves`), released by a mechanism for that distance; groups compose. Everything after
+            is post-processing.
+        Source: docs/theory/ranges.md.
+        Needs: the counts are of the declared cells, and units keep to the contribution.
+        """
+        each = [mechanism.guarantee.event for mechanism in self.mechanisms]
+        return Guarantee(events.compose(each), self.relation)
+
+    @cached_property
+    def laws(self) -> tuple[Law, ...]:
+        """The noise of each group."""
+        return tuple(_law(mechanism) for mechanism in self.mechanisms)
+
+    @cached_property
+    def noise(self) -> Floats:
+        """The exact variance of the noise of each group."""
+        return np.array([law.variance for law in self.laws])
+
+    def variance(self, a: Ints, b: Ints) -> Floats:
+        """The exact variance of the answers to ranges of cells ``a .. b``, counted from zero."""
+        return self.strategy.variance(np.asarray(a), np.asarray(b), self.noise)
+
+    def mean_variance(self, workload: Workload) -> float:
+        """Its mean over a workload."""
+        return self.strategy.mean_variance(workload, self.noise)
+
+    def release(self, counts: ArrayLike, *, bits: Bits | None = None) -> RangeRelease:
+        """Measure with noise: the artefact that answers every range.
+
+        ``bits`` is for tests and simulations; the default is the operating system's randomness.
+        """
+        cells = np.asarray(counts)
+        if cells.shape != (self.domain.size,) or cells.dtype.kind not in "iu":
+            raise OutOfDomain(
+                f"counts must be {self.domain.size} integers, one for each cell of {self.domain}."
+            )
+        source = system() if bits is None else bits
+        # A cell below zero is none: bounding it moves no pair of data sets apart.
+        exact = self.strategy.measure(np.clip(cells, 0, np.iinfo(np.int64).max).astype(np.int64))
+        noisy = [
+            np.asarray(mechanism.release(group, bits=source), dtype=np.int64)
+            for mechanism, group in zip(self.mechanisms, exact, strict=True)
+        ]
+        return RangeRelease(
+            domain=self.domain,
+            strategy=self.strategy,
+            laws=self.laws,
+            measured=tuple(noisy),
+            guarantee=self.guarantee,
+            contribution=self.contribution,
+            private=source.private,
+        )
+
+    def describe(self) -> str:
+        """In a few words."""
+        return f"{self.strategy.describe()}, {self.family} noise"
+
+    def __str__(self) -> str:
+        return f"{self.describe()} on {self.domain} ({self.budget}, {self.relation.value})"
+
+
+def _law(mechanism: Noise) -> Law:
+    lattice = mechanism.integers if isinstance(mechanism, Additive) else None
+    if lattice is None or not isinstance(lattice.noise, DiscreteLaplace | DiscreteGaussian):
+        raise AssertionError  # for sums of counts, budgets make additive noise on integers
+    return lattice.noise

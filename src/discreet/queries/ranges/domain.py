@@ -1,0 +1,271 @@
+"""Ordered domains: what may be counted, cell by cell, and how a label becomes a place.
+
+A domain is declared, never looked up in the data. Ranges include both ends; an end of None is open.
+Of bins, a range starts at the lower edge of one bin and ends at the upper edge of another.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.core import check
+from discreet.core.errors import InvalidArgument
+from discreet.noise.law import Ints
+
+LARGEST = 1 << 26
+"""Most cells of a domain: what fits the memory of a desk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integers:
+    """The whole numbers ``lower .. upper``."""
+
+    lower: int
+    upper: int
+
+    def __post_init__(self) -> None:
+        _sized(self.upper - self.lower + 1)
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return self.upper - self.lower + 1
+
+    def first(self, labels: Any) -> Ints:
+        """The cells at which ranges start."""
+        given = np.asarray(labels)
+        if given.dtype.kind not in "iu":
+            raise InvalidArgument(f"a range of integers needs whole ends, got {given.dtype}.")
+        if given.dtype.kind == "u" and given.size and given.max() > np.iinfo(np.int64).max:
+            raise InvalidArgument(f"a range must lie in {self}.")
+        whole: Ints = given.astype(np.int64)
+        # Compared before subtracting: an end far outside must not wrap around into the domain.
+        return np.where((whole >= self.lower) & (whole <= self.upper), whole - self.lower, -1)
+
+    last = first
+
+    def label(self, cell: int) -> object:
+        """The label of a cell."""
+        return self.lower + cell
+
+    def content(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"kind": "integers", "lower": self.lower, "upper": self.upper}
+
+    def __str__(self) -> str:
+        return f"{self.lower} .. {self.upper}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dates:
+    """The days ``lower .. upper``."""
+
+    lower: dt.date
+    upper: dt.date
+
+    def __post_init__(self) -> None:
+        _sized((self.upper - self.lower).days + 1)
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return (self.upper - self.lower).days + 1
+
+    def first(self, labels: Any) -> Ints:
+        """The cells at which ranges start."""
+        try:
+            days = np.asarray(labels, dtype="datetime64[D]")
+        except (ValueError, TypeError):
+            raise InvalidArgument("a range of dates needs dates, such as '2024-02-29'.") from None
+        if np.isnat(days).any():
+            raise InvalidArgument("a range of dates needs dates; use None for an open end.")
+        return (days - np.datetime64(self.lower, "D")).astype(np.int64)
+
+    last = first
+
+    def label(self, cell: int) -> object:
+        """The label of a cell."""
+        return self.lower + dt.timedelta(days=int(cell))
+
+    def content(self) -> dict[str, Any]:
+        """As JSON."""
+        ends = self.lower.isoformat(), self.upper.isoformat()
+        return {"kind": "dates", "lower": ends[0], "upper": ends[1]}
+
+    def __str__(self) -> str:
+        return f"{self.lower} .. {self.upper}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bins:
+    """Real numbers between edges; the bin ``[e_i, e_(i+1))`` is a cell, the last one closed."""
+
+    edges: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        _sized(len(self.edges) - 1)
+        pairs = zip(self.edges, self.edges[1:], strict=False)
+        if not all(math.isfinite(edge) for edge in self.edges) or any(a >= b for a, b in pairs):
+            raise InvalidArgument("edges must be finite and increase.")
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return len(self.edges) - 1
+
+    @cached_property
+    def _array(self) -> NDArray[np.float64]:
+        return np.array(self.edges)
+
+    def first(self, labels: Any) -> Ints:
+        """The cells at which ranges start: by their lower edges."""
+        return self._edge(labels)
+
+    def last(self, labels: Any) -> Ints:
+        """The cells at which ranges end: by their upper edges."""
+        return self._edge(labels) - 1
+
+    def label(self, cell: int) -> object:
+        """The label of a cell."""
+        return self.edges[cell], self.edges[cell + 1]
+
+    def content(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"kind": "bins", "edges": list(self.edges)}
+
+    def __str__(self) -> str:
+        return f"{self.size} bins of {self.edges[0]:g} .. {self.edges[-1]:g}"
+
+    def _edge(self, labels: Any) -> Ints:
+        values = np.asarray(labels, dtype=np.float64)
+        found = np.searchsorted(self._array, values)
+        if (self._array[np.minimum(found, self.size)] != values).any():
+            raise InvalidArgument("a range of bins must start and end at declared edges.")
+        return found.astype(np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ordered:
+    """Categories in a declared order."""
+
+    labels: tuple[str | int, ...]
+
+    def __post_init__(self) -> None:
+        _sized(len(self.labels))
+        if len(set(self.labels)) != len(self.labels):
+            raise InvalidArgument("labels must differ from each other.")
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return len(self.labels)
+
+    @cached_property
+    def _places(self) -> dict[str | int, int]:
+        return {label: place for place, label in enumerate(self.labels)}
+
+    def first(self, labels: Any) -> Ints:
+        """The cells at which ranges start."""
+        given = np.asarray(labels, dtype=object)
+        try:
+            flat = [self._places[label] for label in given.ravel()]
+        except (KeyError, TypeError):
+            raise InvalidArgument("a range must start and end at declared labels.") from None
+        return np.array(flat, dtype=np.int64).reshape(given.shape)
+
+    last = first
+
+    def label(self, cell: int) -> object:
+        """The label of a cell."""
+        return self.labels[cell]
+
+    def content(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"kind": "ordered", "labels": list(self.labels)}
+
+    def __str__(self) -> str:
+        return f"{self.size} categories, {self.labels[0]} .. {self.labels[-1]}"
+
+
+Domain: TypeAlias = Integers | Dates | Bins | Ordered
+
+
+def integers(lower: int, upper: int) -> Integers:
+    """The whole numbers ``lower .. upper``, both included."""
+    ends = (check.finite("lower", lower), check.finite("upper", upper))
+    if any(end.denominator != 1 for end in ends):
+        raise InvalidArgument("lower and upper must be whole.")
+    return Integers(lower=int(ends[0]), upper=int(ends[1]))
+
+
+def dates(lower: dt.date | str, upper: dt.date | str) -> Dates:
+    """The days ``lower .. upper``, both included."""
+    return Dates(lower=_date("lower", lower), upper=_date("upper", upper))
+
+
+def bins(edges: Sequence[float]) -> Bins:
+    """Real numbers, cut at declared edges."""
+    return Bins(edges=tuple(float(check.finite("edges", edge)) for edge in edges))
+
+
+def ordered(labels: Sequence[str | int]) -> Ordered:
+    """Categories in the order in which they are listed."""
+    return Ordered(labels=tuple(labels))
+
+
+def span(domain: Domain, lower: Any, upper: Any) -> tuple[Ints, Ints]:
+    """The first and last cells of ranges, which are checked; None is an open end."""
+    low = np.asarray(0) if lower is None else domain.first(lower)
+    high = np.asarray(domain.size - 1) if upper is None else domain.last(upper)
+    try:
+        a, b = np.broadcast_arrays(low, high)
+    except ValueError:
+        raise InvalidArgument(
+            f"ranges need as many lower as upper ends, got {low.shape} and {high.shape}."
+        ) from None
+    if a.size and (min(a.min(), b.min()) < 0 or max(a.max(), b.max()) >= domain.size):
+        raise InvalidArgument(f"a range must lie in the declared domain {domain}.")
+    if (a > b).any():
+        raise InvalidArgument("a range must not be reversed: its lower end comes first.")
+    return a.astype(np.int64), b.astype(np.int64)
+
+
+def read(content: Mapping[str, Any]) -> Domain:
+    """The inverse of ``content``."""
+    match content["kind"]:
+        case "integers":
+            return integers(content["lower"], content["upper"])
+        case "dates":
+            return dates(content["lower"], content["upper"])
+        case "bins":
+            return bins(content["edges"])
+        case "ordered":
+            return ordered(content["labels"])
+        case _:
+            raise InvalidArgument("text must be a release of ranges; its domain is unknown.")
+
+
+def _date(name: str, value: dt.date | str) -> dt.date:
+    if isinstance(value, dt.datetime):
+        raise InvalidArgument(f"{name} must be a date without a time.")
+    if isinstance(value, dt.date):
+        return value
+    try:
+        return dt.date.fromisoformat(value)
+    except (ValueError, TypeError):
+        raise InvalidArgument(f"{name} must be a date, such as '2024-02-29'.") from None
+
+
+def _sized(size: int) -> None:
+    if not 1 <= size <= LARGEST:
+        raise InvalidArgument(
+            f"a domain must have 1 .. {LARGEST} cells in increasing order, got {size}."
+        )

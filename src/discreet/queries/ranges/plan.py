@@ -1,0 +1,240 @@
+"""The planner: every structure's error in closed form, before a bit of budget is spent (F59)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.core import check
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.relation import Relation
+from discreet.noise.law import Floats, Ints
+from discreet.queries.budget import Budget
+from discreet.queries.ranges import dense
+from discreet.queries.ranges.blocks import flat, tree
+from discreet.queries.ranges.design import RangeDesign
+from discreet.queries.ranges.domain import Domain
+from discreet.queries.ranges.haar import haar, optimal_haar
+from discreet.queries.ranges.noise import Price, families, price
+from discreet.queries.ranges.optimise import optimal_blocks
+from discreet.queries.ranges.roots import Roots
+from discreet.queries.ranges.strategy import Contribution, Strategy
+from discreet.queries.ranges.workload import Lengths, Listed, Workload, listed
+
+BRANCHINGS = (2, 4, 8, 16, 32)
+_SMALL_GAUSSIAN = 512
+_SMALL_LAPLACE = 128
+"""Up to these sizes matrices are optimised without being asked for: it takes about a second."""
+_TRIED = 1 << 14
+_TRIED_ROOTS = 1 << 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A structure with its noise, and its error over the workload."""
+
+    design: RangeDesign
+    noise: Floats
+    mean: float
+    """Mean variance over the workload."""
+    largest: float
+    """The largest variance among many ranges of the workload."""
+
+    @property
+    def rmse(self) -> float:
+        """The root of the mean squared error."""
+        return math.sqrt(self.mean)
+
+    @property
+    def name(self) -> str:
+        """Structure and noise in a few words."""
+        return self.design.describe()
+
+    def by_length(self, lengths: Ints) -> Floats:
+        """Root mean squared error over all ranges of each length: the data of a figure."""
+        found = self.design.strategy.by_length(np.asarray(lengths), self.noise)
+        return np.sqrt(np.maximum(found, 0.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RangePlan:
+    """Candidates, best first."""
+
+    domain: Domain
+    workload: Workload
+    budget: Budget
+    candidates: tuple[Candidate, ...]
+    rows: int | None = None
+
+    @property
+    def best(self) -> RangeDesign:
+        """The design with the smallest mean squared error over the workload."""
+        return self.candidates[0].design
+
+    def curves(self, lengths: Ints | None = None) -> tuple[Ints, dict[str, Floats]]:
+        """Error against range length for every candidate."""
+        given = lengths_of(self.domain.size) if lengths is None else np.asarray(lengths)
+        return given, {one.name: one.by_length(given) for one in self.candidates}
+
+    def __str__(self) -> str:
+        size = self.domain.size
+        marks = np.array(sorted({1, max(1, size // 10), max(1, size // 2)}))
+        head = ["structure", "RMSE", "largest", *(f"length {mark}" for mark in marks), "to best"]
+        if self.rows:
+            head.append("of all rows")
+        lines = [head]
+        for one in self.candidates:
+            line = [one.name, f"{one.rmse:.4g}", f"{math.sqrt(one.largest):.4g}"]
+            line += [f"{error:.4g}" for error in one.by_length(marks)]
+            line.append(f"{one.rmse / self.candidates[0].rmse:.3f}")
+            if self.rows:
+                line.append(f"{one.rmse / self.rows:.2%}")
+            lines.append(line)
+        widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+        text = [
+            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
+            for line in lines
+        ]
+        title = f"Ranges of {self.domain}, {self.workload}, {self.budget}: standard errors"
+        return "\n".join([title, *text])
+
+
+def plan_ranges(
+    domain: Domain,
+    workload: Workload,
+    budget: Budget,
+    *,
+    n: int | None = None,
+    relation: Relation = Relation.ADD_REMOVE,
+    contribution: Contribution | None = None,
+    thorough: bool = False,
+) -> RangePlan:
+    """Rank every structure by its mean squared error over a workload. Reads no data.
+
+    ``n`` is the number of rows. Under REPLACE_ONE, with exactly one row of each unit, it is public
+    and makes answers better; otherwise it is a guess that only serves to show relative errors.
+    ``thorough`` also optimises matrices on domains where that takes minutes.
+
+    Theorem: the stated mean variances are those of the releases: exactly for Laplace noise and for
+        rho; for (epsilon, delta) up to the calibration, within one percent; for square roots on
+        more than 1024 cells up to interpolation, within one percent.
+    Proof: closed forms of each structure, docs/theory/ranges.md.
+    Source: F59.
+    Needs: a declared domain; ADD_REMOVE or REPLACE_ONE.
+    """
+    if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
+        raise Unsupported(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
+    rows = None if n is None else check.count("n", n)
+    units = Contribution() if contribution is None else contribution
+    if isinstance(workload, Listed):
+        workload.arrays(domain.size)  # outside of the domain: refused before the work
+    public = rows if relation is Relation.REPLACE_ONE and units.rows == 1 else None
+    tried = _tried(workload, domain.size)
+    found = []
+    for family in families(budget):
+        cost = price(budget, family=family)
+        made = _strategies(
+            domain.size,
+            workload=workload,
+            price=cost,
+            relation=relation,
+            contribution=units,
+            total=public,
+            thorough=thorough,
+        )
+        for strategy in made:
+            design = RangeDesign(
+                domain=domain,
+                strategy=strategy,
+                budget=budget,
+                family=family,
+                relation=relation,
+                contribution=units,
+            )
+            found.append(_candidate(design, cost, workload, tried))
+    if not found:
+        raise InvalidArgument("there is nothing to measure: a single cell with a public total.")
+    found.sort(key=lambda one: one.mean)
+    return RangePlan(
+        domain=domain, workload=workload, budget=budget, candidates=tuple(found), rows=rows
+    )
+
+
+def lengths_of(size: int) -> Ints:
+    """Lengths for a figure, dense where they are short."""
+    return np.unique(np.rint(np.geomspace(1, size, 40)).astype(np.int64))
+
+
+def _candidate(
+    design: RangeDesign, cost: Price, workload: Workload, tried: tuple[Ints, Ints]
+) -> Candidate:
+    strategy = design.strategy
+    noise = cost.variances(strategy.shares, strategy.moves(design.contribution, design.relation))
+    few = _TRIED_ROOTS if isinstance(strategy, Roots) else _TRIED
+    a, b = (ends[:: max(1, len(ends) // few)] for ends in tried)
+    return Candidate(
+        design=design,
+        noise=noise,
+        mean=strategy.mean_variance(workload, noise),
+        largest=float(strategy.variance(a, b, noise).max()),
+    )
+
+
+def _strategies(
+    size: int,
+    *,
+    workload: Workload,
+    price: Price,
+    relation: Relation,
+    contribution: Contribution,
+    total: int | None,
+    thorough: bool,
+) -> Iterator[Strategy]:
+    if size == 1:
+        if total is None:
+            yield flat(size)
+        return
+    yield flat(size, total=total)
+    trees = {tree(size, branching=b, total=total) for b in BRANCHINGS if b < size}
+    yield from sorted(trees, key=lambda one: one.sizes)
+    optimal: tuple[Callable[..., Strategy], ...] = (optimal_blocks, optimal_haar)
+    for best in optimal:
+        yield best(
+            size,
+            workload=workload,
+            price=price,
+            relation=relation,
+            contribution=contribution,
+            total=total,
+        )
+    yield haar(size, total=total)
+    if price.family == "gaussian":
+        yield Roots(size=size, normalised=False)
+        yield Roots(size=size, normalised=True)
+        if size <= (dense.LARGEST_GAUSSIAN if thorough else _SMALL_GAUSSIAN):
+            yield dense.optimal_gaussian(size, workload=workload)
+    elif size <= (dense.LARGEST_LAPLACE if thorough else _SMALL_LAPLACE):
+        yield dense.optimal_laplace(size, workload=workload)
+
+
+def _tried(workload: Workload, size: int) -> tuple[Ints, Ints]:
+    """Ranges of a workload among which the largest error is looked for."""
+    if size <= 256 or isinstance(workload, Listed):
+        a, b, _ = listed(workload, size)
+        return a, b
+    lengths = lengths_of(size)
+    if isinstance(workload, Lengths):
+        low, high = workload.bounds(size)
+        lengths = np.unique(np.clip(lengths, low, high))
+        pairs = [
+            np.stack([starts, starts + r - 1])
+            for r in lengths
+            for starts in [np.unique(np.linspace(0, size - r, 400).astype(np.int64))]
+        ]
+        a, b = np.concatenate(pairs, axis=1)
+        return a, b
+    stops = np.unique(np.linspace(0, size - 1, 16000).astype(np.int64))
+    return np.zeros_like(stops), stops

@@ -1,0 +1,203 @@
+"""The square root of the prefix matrix as a static strategy for Gaussian noise (F32).
+
+Measured is ``C (d x)``: C the Toeplitz square root, rounded to integers, and d a whole factor for
+each cell. Plain, d is one; normalised, it makes all columns about equally long, which lowers the
+error of every range. All norms are those of the integers that are measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from discreet.core import check
+from discreet.core.errors import Unsupported
+from discreet.core.relation import Relation
+from discreet.noise.law import Floats, Ints, floats
+from discreet.queries.budget import Move
+from discreet.queries.ranges import toeplitz
+from discreet.queries.ranges.strategy import LARGEST_COUNT, Contribution, Terms, matrix_move
+from discreet.queries.ranges.workload import Workload, length, mean_squares
+
+_BITS = 17
+_FACTOR_BITS = 12
+_ALL_COLUMNS = 1024
+"""Up to here every column is summed; above, the columns are interpolated by a smooth curve."""
+_PER_OCTAVE = 4
+_BATCH = 1 << 21
+_MOST_WORK = 1 << 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roots:
+    """A Toeplitz square root on integers, its columns scaled if ``normalised``."""
+
+    size: int
+    normalised: bool = True
+
+    def __post_init__(self) -> None:
+        check.count("size", self.size)
+
+    @property
+    def shares(self) -> tuple[Fraction, ...]:
+        """There is one group."""
+        return (Fraction(1),)
+
+    @cached_property
+    def column(self) -> Ints:
+        """The first column of C, in steps of 2**-17."""
+        return toeplitz.on_grid(toeplitz.coefficients(self.size), bits=_BITS)
+
+    @cached_property
+    def factors(self) -> Ints:
+        """d: whole factors of the cells."""
+        if not self.normalised:
+            return np.ones(self.size, dtype=np.int64)
+        return np.maximum(np.floor(self._ideal), 1).astype(np.int64)
+
+    @property
+    def largest_count(self) -> int:
+        """A cell counts no further: so the product stays within 61 bits whatever the data."""
+        row = int(self.column.sum()) * int(self.factors.max())
+        return min(LARGEST_COUNT, (1 << 61) // row)
+
+    def moves(self, contribution: Contribution, relation: Relation) -> tuple[Move, ...]:
+        """How far ``C (d x)`` moves.
+
+        Theorem: one row moves it by the longest column in L2, one row replaced by at most sqrt(2)
+            times that.
+        Proof: all entries are positive, so the product of two columns is, too, and
+            ``|a - b|^2 <= |a|^2 + |b|^2``. The norms are sums of squares of the integers.
+        Source: F32.
+        """
+        squares = np.cumsum(np.square(self.column))[::-1]
+        ones = np.cumsum(self.column)[::-1]
+        longest = max(
+            int(factor) ** 2 * int(square)
+            for factor, square in zip(self.factors, squares, strict=True)
+        )
+        tallest = int((self.factors * ones).max())
+        match relation:
+            case Relation.ADD_REMOVE:
+                times = 1
+            case Relation.REPLACE_ONE:
+                times = 2
+            case _:
+                raise Unsupported(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
+        rows = contribution.rows
+        # x and y of `rows` rows each have positive images: the squares add up, not the lengths.
+        move = matrix_move(contribution, l1=times * tallest, l2_squared=longest)
+        return (Move(l1=move.l1, l2_squared=times * rows**2 * longest),)
+
+    def measure(self, counts: Ints) -> tuple[Ints, ...]:
+        kept = np.minimum(counts, self.largest_count)
+        return (toeplitz.exact(self.column, self.factors * kept),)
+
+    def estimate(self, noisy: Sequence[Ints], noise: Floats) -> Floats:  # noqa: ARG002 - square
+        solved = toeplitz.multiply(self._inverse, noisy[0].astype(np.float64))
+        return solved / self.factors
+
+    def variance(self, a: Ints, b: Ints, noise: Floats) -> Floats:
+        """Exact, in O(size log size) for each range; ask for few on a large domain."""
+        starts, stops = np.broadcast_arrays(np.atleast_1d(a), np.atleast_1d(b))
+        if starts.size * self.size > _MOST_WORK:
+            raise Unsupported(
+                f"{starts.size} variances of ranges of {self.size} cells take too long with a "
+                "square-root strategy: ask for fewer, or choose blocks."
+            )
+        found = np.empty(starts.size)
+        batch = max(1, _BATCH // self.size)
+        flat_a, flat_b = starts.ravel(), stops.ravel()
+        cells = np.arange(self.size)[:, None]
+        for k in range(0, starts.size, batch):
+            low, high = flat_a[k : k + batch], flat_b[k : k + batch]
+            inside = ((cells >= low) & (cells <= high)) / self.factors[:, None]
+            # Weights of the noise: the inverse, transposed; a transposed Toeplitz matrix is the
+            # same matrix on the reversed vector.
+            weights = toeplitz.multiply(self._inverse, inside[::-1])
+            found[k : k + batch] = np.square(weights).sum(axis=0)
+        return floats((found * noise[0]).reshape(np.shape(a)))
+
+    def mean_variance(self, workload: Workload, noise: Floats) -> float:
+        return float(self._means([workload])[0] * noise[0])
+
+    def by_length(self, lengths: Ints, noise: Floats) -> Floats:
+        return floats(self._means([length(int(r)) for r in lengths]) * noise[0])
+
+    def terms(self, a: int, b: int, noise: Floats) -> Terms:  # noqa: ARG002 - a square matrix
+        inside = np.zeros(self.size)
+        inside[a : b + 1] = 1 / self.factors[a : b + 1]
+        weights = toeplitz.multiply(self._inverse, inside[::-1])[::-1]
+        return ((weights, np.ones(self.size)),)
+
+    def largest_weights(self, noise: Floats) -> Floats:  # noqa: ARG002 - a square matrix
+        """Sums of the inverse over a range, of alternating size: bounded by its absolute sum."""
+        return np.array([np.abs(self._inverse).sum() / float(self.factors.min())])
+
+    def precision(self, x: Floats, noise: Floats) -> Floats:
+        column = self.column.astype(np.float64)
+        forth = toeplitz.multiply(column, self.factors * x)
+        back = toeplitz.multiply(column, forth[::-1])[::-1]
+        return floats(self.factors * back / noise[0])
+
+    def content(self) -> dict[str, Any]:
+        return {"kind": "roots", "size": self.size, "normalised": self.normalised}
+
+    def describe(self) -> str:
+        return "normalised square root" if self.normalised else "square root"
+
+    @cached_property
+    def _ideal(self) -> Floats:
+        """The factors before rounding: a smooth curve."""
+        if not self.normalised:
+            return np.ones(self.size)
+        norms = np.sqrt(np.cumsum(np.square(self.column.astype(np.float64)))[::-1])
+        return floats((1 << _FACTOR_BITS) * norms[-1] / norms)
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        return toeplitz.reciprocal(self.column.astype(np.float64))
+
+    def _means(self, workloads: Sequence[Workload]) -> Floats:
+        """Mean variances for noise of variance one.
+
+        The noise of coordinate j moves the prefix sums by column j of ``M diag(1/d) C^-1``; a
+        workload's mean is a sum over columns. For large domains the summand is a smooth curve in j
+        and is interpolated between columns that lie densely at both ends; with the rounding of
+        the factors left out, the result is right to a few parts in a thousand.
+        """
+        columns = self._nodes()
+        factors = self.factors if len(columns) == self.size else self._ideal
+        sums = np.zeros((len(workloads), len(columns)))
+        batch = max(1, _BATCH // self.size)
+        for k in range(0, len(columns), batch):
+            chosen = columns[k : k + batch]
+            moved = np.zeros((self.size + 1, len(chosen)))
+            for place, j in enumerate(chosen):
+                steps = self._inverse[: self.size - j] / factors[j:]
+                np.cumsum(steps, out=moved[j + 1 :, place])
+            for row, workload in enumerate(workloads):
+                sums[row, k : k + batch] = mean_squares(workload, self.size, moved)
+        if len(columns) == self.size:
+            return floats(sums.sum(axis=1))
+        curve = CubicSpline(self._place(columns), sums, axis=1)
+        return floats(np.sum(curve(self._place(np.arange(self.size))), axis=1))
+
+    def _place(self, columns: Ints) -> Floats:
+        """A coordinate in which the ends of the domain are as wide as its middle."""
+        return np.log((columns + 1.0) / (self.size - columns))
+
+    def _nodes(self) -> Ints:
+        if self.size <= _ALL_COLUMNS:
+            return np.arange(self.size)
+        octaves = (self.size // 2).bit_length()
+        near = 2.0 ** (np.arange(_PER_OCTAVE * octaves) / _PER_OCTAVE)
+        ends = np.unique(np.concatenate([np.arange(64), np.rint(near).astype(np.int64)]))
+        ends = ends[ends <= self.size // 2]
+        return np.unique(np.concatenate([ends, self.size - 1 - ends]))

@@ -1,0 +1,159 @@
+"""What every structure offers: integers to measure, how far they move, and how to read them back.
+
+A strategy measures groups of integers, exact linear combinations of the counts. Each group gets
+independent noise of one law; ``noise`` below is its exact variance, group by group. Estimates are
+the best linear unbiased ones, so that every variance here is exact and known before a row is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from discreet.core import check
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.relation import Relation
+from discreet.noise.law import Floats, Ints
+from discreet.queries.budget import Move
+from discreet.queries.ranges.workload import Workload
+
+LARGEST_COUNT = 1 << 40
+"""A cell holds no more: larger counts are clamped, which moves no pair of data sets apart."""
+_LARGEST_VALUE = 1 << 61  # what a mechanism takes
+
+Terms: TypeAlias = tuple[tuple[Floats, Floats], ...]
+"""For each group the different weights of its noise in an answer, and how often each occurs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contribution:
+    """What one unit may have in a histogram: so many rows, and so many in one cell (F42)."""
+
+    rows: int = 1
+    per_cell: int | None = None
+    """All rows may be in one cell unless this is stated and enforced."""
+
+    def __post_init__(self) -> None:
+        check.count("rows", self.rows)
+        if self.per_cell is not None:
+            check.count("per_cell", self.per_cell)
+
+    def within(self, cells: int) -> int:
+        """The most rows that one unit has in so many cells."""
+        return self.rows if self.per_cell is None else min(self.rows, self.per_cell * cells)
+
+
+class Strategy(Protocol):
+    """A structure on ``size`` cells, with the share of the budget that each group gets."""
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+
+    @property
+    def shares(self) -> tuple[Fraction, ...]:
+        """Shares of the budget; they sum to one."""
+
+    def moves(self, contribution: Contribution, relation: Relation) -> tuple[Move, ...]:
+        """How far one step of the relation moves each group."""
+
+    def measure(self, counts: Ints) -> tuple[Ints, ...]:
+        """The exact integers of each group: private."""
+
+    def estimate(self, noisy: Sequence[Ints], noise: Floats) -> Floats:
+        """The best linear unbiased estimate of each cell."""
+
+    def variance(self, a: Ints, b: Ints, noise: Floats) -> Floats:
+        """The exact variance of the answers to ranges of cells ``a .. b``."""
+
+    def mean_variance(self, workload: Workload, noise: Floats) -> float:
+        """The mean of ``variance`` over a workload, in closed form."""
+
+    def by_length(self, lengths: Ints, noise: Floats) -> Floats:
+        """The mean of ``variance`` over all ranges of each length."""
+
+    def terms(self, a: int, b: int, noise: Floats) -> Terms:
+        """The weights of the noise in the answer to one range."""
+
+    def largest_weights(self, noise: Floats) -> Floats:
+        """No noise of a group has a larger weight in any range or difference of ranges."""
+
+    def precision(self, x: Floats, noise: Floats) -> Floats:
+        """``A^T Sigma^-1 A x`` for the matrix A of what is measured."""
+
+    def content(self) -> dict[str, Any]:
+        """As JSON."""
+
+    def describe(self) -> str:
+        """In a few words."""
+
+
+def group_move(
+    contribution: Contribution,
+    relation: Relation,
+    *,
+    entries: int,
+    cells: int,
+    signed: bool = False,
+) -> Move:
+    """How far one unit moves integers of which each sums (signed: contrasts) some of the cells.
+
+    Theorem: with at most ``rows`` rows of a unit, of which ``r = within(cells)`` count in one entry
+        with one sign, adding or removing it moves the entries by at most ``rows`` in L1 and by
+        ``Q = floor(rows/r) r^2 + (rows mod r)^2`` in squared L2; replacing it by at most twice
+        that, or four times in squared L2 if entries are signed, and never more than what each
+        entry can: r, or 2r if signed.
+    Proof: a row counts in one entry, by one. Each entry moves by at most r and all by at most
+        ``rows``; a sum of squares is convex, so it is largest with as many full entries as
+        possible. To replace is to take x away and to add y of this kind: ``|x - y|^2`` is at most
+        ``|x|^2 + |y|^2`` if no product of entries is negative, else at most twice that.
+    Source: F4, F42; docs/theory/ranges.md.
+    Needs: every row counts in exactly one entry, or in none.
+    """
+    most = contribution.within(cells)
+    full, rest = divmod(contribution.rows, most)
+    squares = full * most**2 + rest**2
+    match relation:
+        case Relation.ADD_REMOVE:
+            l1, l2 = contribution.rows, squares
+            each = most
+        case Relation.REPLACE_ONE:
+            l1, l2 = 2 * contribution.rows, (4 if signed else 2) * squares
+            each = 2 * most if signed else most
+        case _:
+            raise Unsupported(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
+    return Move(l1=min(l1, entries * each), l2_squared=min(l2, entries * each**2))
+
+
+def matrix_move(contribution: Contribution, *, l1: int, l2_squared: int) -> Move:
+    """How far one unit moves ``A x``, if one row, or one row replaced, moves it by these.
+
+    Proof: a unit of several rows is several steps, and norms obey the triangle inequality.
+    """
+    rows = contribution.rows
+    return Move(l1=rows * l1, l2_squared=rows**2 * l2_squared)
+
+
+def checked_shares(shares: Sequence[Fraction], groups: int) -> None:
+    """Refuse shares that are not one for each group, positive, with a sum of one."""
+    if len(shares) != groups or any(share <= 0 for share in shares) or sum(shares) != 1:
+        raise InvalidArgument(f"shares must be {groups} positive rationals that sum to one.")
+
+
+def rounded_shares(weights: Floats, *, unit: int = 4096) -> tuple[Fraction, ...]:
+    """Positive rationals in proportion to the weights, with a sum of exactly one."""
+    parts = weights / weights.sum() * (unit - len(weights))
+    whole = np.floor(parts).astype(int) + 1
+    # What flooring left over goes to those that lost most.
+    order = np.argsort(parts - np.floor(parts))[::-1]
+    whole[order[: unit - int(whole.sum())]] += 1
+    return tuple(Fraction(int(part), unit) for part in whole)
+
+
+def clamped(values: Ints) -> Ints:
+    """Within what a mechanism takes; entry by entry, so that no distance grows."""
+    return np.clip(values, -_LARGEST_VALUE, _LARGEST_VALUE)

@@ -1,0 +1,290 @@
+"""Workloads: which ranges will be asked, and the closed forms that error forecasts need.
+
+A range of cells ``a .. b`` is the difference of two prefix sums, at the points ``a`` and ``b + 1``
+of ``0 .. size``. A workload is a weight on pairs of points; weights always sum to one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.core import check
+from discreet.core.errors import InvalidArgument
+from discreet.noise.law import Floats, Ints, floats
+
+_SHORT = 16
+_MOST_LISTED = 1 << 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """All ranges of some lengths, each range equally likely."""
+
+    name: str
+    shortest: int = 1
+    longest: int | None = None
+    half: bool = False
+    """Only ranges of at least half of the domain."""
+
+    def bounds(self, size: int) -> tuple[int, int]:
+        """The lengths, for a domain of ``size`` cells."""
+        low = -(-size // 2) if self.half else self.shortest
+        high = size if self.longest is None else min(self.longest, size)
+        if low > high:
+            raise InvalidArgument(
+                f"the workload '{self.name}' needs ranges of {low} cells, the domain has {size}."
+            )
+        return low, high
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefixes:
+    """All ranges that start with the first cell, each equally likely."""
+
+    name: str = "prefixes"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listed:
+    """Ranges of cells that are listed, with weights."""
+
+    starts: tuple[int, ...]
+    stops: tuple[int, ...]
+    weights: tuple[float, ...]
+    name: str = "listed ranges"
+
+    def arrays(self, size: int) -> tuple[Ints, Ints, Floats]:
+        """First cells, last cells and weights that sum to one."""
+        if max(self.stops) >= size:
+            raise InvalidArgument(f"a listed range ends outside the {size} cells of the domain.")
+        weights = np.array(self.weights)
+        return np.array(self.starts), np.array(self.stops), weights / weights.sum()
+
+    def __str__(self) -> str:
+        return f"{len(self.starts)} listed ranges"
+
+
+Workload: TypeAlias = Lengths | Prefixes | Listed
+
+
+def points() -> Lengths:
+    """Single cells."""
+    return Lengths(name="points", longest=1)
+
+
+def all_ranges() -> Lengths:
+    """Every range, each equally likely; their mean length is a third of the domain (F18)."""
+    return Lengths(name="all ranges")
+
+
+def length(cells: int) -> Lengths:
+    """Every range of so many cells."""
+    number = check.count("cells", cells)
+    return Lengths(name=f"ranges of {number}", shortest=number, longest=number)
+
+
+def short(longest: int = _SHORT) -> Lengths:
+    """Every range of at most so many cells."""
+    number = check.count("longest", longest)
+    return Lengths(name=f"ranges of at most {number}", longest=number)
+
+
+def long() -> Lengths:
+    """Every range of at least half of the domain."""
+    return Lengths(name="long ranges", half=True)
+
+
+def prefixes() -> Prefixes:
+    """Every range that starts with the first cell: what a distribution function needs."""
+    return Prefixes()
+
+
+def ranges(pairs: Sequence[tuple[int, int]], *, weights: Sequence[float] | None = None) -> Listed:
+    """Ranges of cells ``(first, last)``, both included, counted from zero."""
+    if not 0 < len(pairs) <= _MOST_LISTED:
+        raise InvalidArgument(f"pairs must list 1 .. {_MOST_LISTED} ranges, got {len(pairs)}.")
+    ends = [
+        (check.count("first", a, minimum=0), check.count("last", b, minimum=0)) for a, b in pairs
+    ]
+    if any(a > b for a, b in ends):
+        raise InvalidArgument("a range must not be reversed: its first cell comes first.")
+    given = [1.0] * len(ends) if weights is None else [float(weight) for weight in weights]
+    if len(given) != len(ends) or not all(0 <= w < np.inf for w in given) or sum(given) <= 0:
+        raise InvalidArgument("weights must be as many as ranges, not negative, not all zero.")
+    starts, stops = zip(*ends, strict=True)
+    return Listed(starts=starts, stops=stops, weights=tuple(given))
+
+
+def energy(a: Ints, b: Ints, block: int) -> Floats:
+    """``|P w|^2`` for the range ``a .. b`` and the average P over blocks of a size (F27)."""
+    r = (b - a + 1).astype(np.float64)
+    first, last = a // block, b // block
+    left = ((first + 1) * block - a).astype(np.float64)
+    right = (b - last * block + 1).astype(np.float64)
+    inside = (last - first - 1).astype(np.float64)
+    apart = (left * left + right * right) / block + inside * block
+    return np.where(first == last, r * r / block, apart)
+
+
+def energies(workload: Workload, size: int, blocks: Sequence[int]) -> Floats:
+    """The mean of `energy` over a workload, for each block size; blocks need not fill the domain.
+
+    Proof: ``block * energy`` is the sum over blocks of the squared overlap with the range. For all
+        ranges and prefixes sum the polynomials of `_overlaps` over the blocks; for given lengths
+        the overlap depends on the start modulo the block only, see `_by_length`.
+    Source: docs/theory/ranges.md; F27.
+    """
+    match workload:
+        case Listed():
+            a, b, weights = workload.arrays(size)
+            return np.array([weights @ energy(a, b, block) for block in blocks])
+        case Prefixes():
+            return np.array([_overlaps(size, block, pairs=False) for block in blocks]) / size
+        case Lengths():
+            low, high = workload.bounds(size)
+            if (low, high) == (1, size):
+                number = size * (size + 1) / 2
+                return np.array([_overlaps(size, block, pairs=True) for block in blocks]) / number
+            r = np.arange(low, high + 1)
+            number = float((size - r + 1).sum())
+            return np.array([_by_length(size, r, block).sum() for block in blocks]) / number
+
+
+def length_energies(size: int, lengths: Ints, blocks: Sequence[int]) -> Floats:
+    """Mean energies by length: one row for each length, one column for each block size."""
+    starts = (size - lengths + 1).astype(np.float64)
+    return np.stack([_by_length(size, lengths, block) / starts for block in blocks], axis=-1)
+
+
+def gram(workload: Workload, size: int) -> Floats:
+    """The mean of ``w w^T`` over a workload (F18)."""
+    # On the points 0 .. size, the workload is a graph; its Laplacian, summed twice, is the answer.
+    laplacian = -_adjacency(workload, size)
+    np.fill_diagonal(laplacian, -laplacian.sum(axis=1))
+    tail = laplacian[::-1, ::-1].cumsum(axis=0).cumsum(axis=1)[::-1, ::-1]
+    return np.ascontiguousarray(tail[1:, 1:])
+
+
+def mean_squares(workload: Workload, size: int, prefixes: Floats) -> Floats:
+    """The mean of ``(x_q - x_p)^2`` over a workload; columns hold ``x`` at the points 0 .. size."""
+    match workload:
+        case Listed():
+            a, b, weights = workload.arrays(size)
+            return floats(weights @ np.square(prefixes[b + 1] - prefixes[a]))
+        case Prefixes():
+            return floats(np.square(prefixes[1:] - prefixes[0]).mean(axis=0))
+        case Lengths():
+            return _between(prefixes, *workload.bounds(size))
+
+
+def listed(workload: Workload, size: int) -> tuple[Ints, Ints, Floats]:
+    """Every range of a workload with its weight: for small domains and for tests."""
+    match workload:
+        case Listed():
+            return workload.arrays(size)
+        case Prefixes():
+            stops = np.arange(size)
+            return np.zeros(size, dtype=np.int64), stops, np.full(size, 1 / size)
+        case Lengths():
+            low, high = workload.bounds(size)
+            a, b = np.triu_indices(size, low - 1)
+            kept = b - a < high
+            return a[kept], b[kept], np.full(int(kept.sum()), 1 / kept.sum())
+
+
+def _overlaps(size: int, block: int, *, pairs: bool) -> float:
+    """Sum over all ranges (or prefixes) of the energy, any size and block.
+
+    Proof: the squared overlap of a range with a block of m cells from L on is the number of pairs
+        (i, j) of its cells that are in the range; cells i, j are both in
+        ``(L + 1 + min)(size - L - max)`` ranges and in ``size - L - max`` prefixes. Over a block,
+        min sums to ``m(m-1)(2m-1)/6``, max to ``m(m-1)(4m+1)/6``, their product to
+        ``(m(m-1)/2)^2``.
+    """
+    start = np.arange(0, size, block, dtype=np.float64)
+    m = np.minimum(block, size - start)
+    q = size - start
+    most = m * (m - 1) * (4 * m + 1) / 6
+    if not pairs:
+        return float((q * m * m - most).sum() / block)
+    p = start + 1
+    least = m * (m - 1) * (2 * m - 1) / 6
+    product = np.square(m * (m - 1) / 2)
+    return float((p * q * m * m + q * least - p * most - product).sum() / block)
+
+
+def _by_length(size: int, lengths: Ints, block: int) -> Floats:
+    """For each length r the sum of the energy over all ``size - r + 1`` starts.
+
+    Proof: with ``r = q block + t`` and a start ``u`` modulo the block, the range leaves the first
+        block after ``block - u`` cells and ends ``u + t`` (or ``u + t - block``) cells into the
+        last one, with ``q - 1`` (or q) whole blocks between. Squares of consecutive numbers sum to
+        a cubic, and the starts are whole cycles of u and a rest.
+    """
+    r = lengths.astype(np.float64)
+    q, t = np.divmod(r, block)
+    starts = size - r + 1
+    cycles, rest = np.divmod(starts, block)
+
+    def until(n: Floats) -> Floats:
+        """Sum over u < n of the squared overlaps."""
+        early = np.minimum(n, block - t)
+        late = np.maximum(n - (block - t), 0)
+        one_more = _squares(block - early, block) + _squares(t - 1, t + early - 1)
+        near = np.where(q == 0, early * r * r, one_more + early * (q - 1) * block**2)
+        begun = block - t  # the first u of the late kind, where the last block starts afresh
+        far = _squares(block - begun - late, block - begun) + _squares(-1 + 0 * t, late - 1)
+        return floats(near + far + late * q * block**2)
+
+    return (cycles * until(np.full_like(r, block)) + until(rest)) / block
+
+
+def _squares(low: Floats, high: Floats | float) -> Floats:
+    """``(low+1)^2 + ... + high^2``."""
+
+    def upto(n: Floats | float) -> Floats | float:
+        return n * (n + 1) * (2 * n + 1) / 6
+
+    return floats(upto(high) - upto(low))
+
+
+def _adjacency(workload: Workload, size: int) -> NDArray[np.float64]:
+    """Weights of pairs of points, symmetric."""
+    a, b, weights = listed(workload, size)
+    matrix = np.zeros((size + 1, size + 1))
+    np.add.at(matrix, (a, b + 1), weights)
+    return matrix + matrix.T
+
+
+def _between(x: Floats, low: int, high: int) -> Floats:
+    """Mean of ``(x_q - x_p)^2`` over all pairs of rows with ``low <= q - p <= high``."""
+    rows = len(x)
+    if (low, high) == (1, rows - 1):  # all pairs: n sum x^2 - (sum x)^2 around the mean
+        centred = x - x.mean(axis=0)
+        return floats(2 * np.square(centred).sum(axis=0) / (rows - 1))
+    if low == high:
+        return floats(np.square(x[low:] - x[:-low]).mean(axis=0))
+    zero = np.zeros((1, *x.shape[1:]))
+    sums = np.concatenate([zero, x.cumsum(axis=0)])
+    squares = np.concatenate([zero, np.square(x).cumsum(axis=0)])
+    p = np.arange(rows - low)
+    first, last = p + low, np.minimum(p + high, rows - 1) + 1
+    number = (last - first).astype(np.float64).reshape(-1, *[1] * (x.ndim - 1))
+    here = x[: rows - low]
+    total = (
+        number * here * here
+        - 2 * here * (sums[last] - sums[first])
+        + (squares[last] - squares[first])
+    ).sum(axis=0)
+    return floats(total / number.sum())
