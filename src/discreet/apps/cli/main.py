@@ -13,6 +13,7 @@ from discreet.core.errors import PrivacyError, Unsupported
 EXIT_REFUSED = 2
 """Bad input or a refusal, with a message."""
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_WRITTEN = click.Path(dir_okay=False, path_type=Path)
 
 
 class _Refusing(click.Group):
@@ -64,12 +65,19 @@ def audit(names: tuple[str, ...], *, as_json: bool, only_list: bool) -> None:
 
 @main.command()
 @click.argument("file", type=_FILE)
+@click.option("--suggest-bounds", is_flag=True, help="Find bounds and limits: CHARGES the account.")
+@click.option("--epsilon", type=float, help="With --suggest-bounds: what that may cost.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def plan(file: Path, *, as_json: bool) -> None:
+def plan(file: Path, *, suggest_bounds: bool, epsilon: float | None, as_json: bool) -> None:
     """Show what the statistics of a release FILE cost and how exact they will be.
 
-    Touches no private data: the source is not even opened.
+    Touches no private data: the source is not even opened. Only with --suggest-bounds the data are
+    read and the account is charged, to print bounds and limits that can be pasted into FILE.
     """
+    if suggest_bounds:
+        from discreet.apps.cli import suggest
+
+        sys.exit(suggest.run(file, epsilon=epsilon, as_json=as_json))
     from discreet.apps.cli.plan import run
 
     sys.exit(run(file, as_json=as_json))
@@ -93,6 +101,33 @@ def release(file: Path, *, output: Path | None, overwrite: bool, as_json: bool) 
     from discreet.apps.cli.release import run
 
     sys.exit(run(file, folder=output, overwrite=overwrite, as_json=as_json))
+
+
+@main.command()
+@click.argument("name", required=False)
+@click.option("--list", "only_list", is_flag=True, help="Only list the studies.")
+@click.option("--quick", is_flag=True, help="Simulate less: seconds, not minutes.")
+@click.option("--json", "json_file", type=_WRITTEN, help="Write tables, figures and checks here.")
+@click.option("--html", "html_file", type=_WRITTEN, help="Write one page with all figures here.")
+def study(
+    name: str | None,
+    *,
+    only_list: bool,
+    quick: bool,
+    json_file: Path | None,
+    html_file: Path | None,
+) -> None:
+    """Run the published experiments of the study NAME again, and judge every number.
+
+    Exits with 1 if a number that can be reproduced or corrected comes out otherwise.
+    """
+    from discreet.apps.cli.study import names, tell
+
+    if only_list:
+        sys.exit(names())
+    if name is None:
+        raise click.UsageError("Name a study, or use --list.")
+    sys.exit(tell(name, quick=quick, json_file=json_file, html_file=html_file))
 
 
 @main.command()

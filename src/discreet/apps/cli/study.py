@@ -1,0 +1,83 @@
+"""`discreet study`: published experiments run again, and a verdict on every number."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from discreet.core.errors import InvalidArgument
+from discreet.studies import catalogue
+from discreet.studies.page import as_html, as_json, shown, tally
+from discreet.studies.study import Check, Experiment, Study, run
+
+
+def names() -> int:
+    """List the studies."""
+    for plan in catalogue.PLANS.values():
+        print(f"{plan.name}: {plan.title}. {plan.source}")
+    return 0
+
+
+def tell(name: str, *, quick: bool, json_file: Path | None, html_file: Path | None) -> int:
+    """Run a study, print what came out, write the files; 1 if a check failed."""
+    plan = catalogue.planned(name)
+    for path in (json_file, html_file):
+        if path is not None and not path.parent.is_dir():
+            raise InvalidArgument(f"{path} cannot be written: there is no such folder.")
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("studying", total=len(plan.experiments))
+        started = 0
+
+        def step(experiment: Experiment) -> None:
+            nonlocal started
+            progress.update(
+                task, completed=started, description=f"{experiment.id} {experiment.title}"
+            )
+            started += 1
+
+        study = run(plan, quick=quick, progress=step)
+    console = Console(soft_wrap=not sys.stdout.isatty())
+    console.print(_summary(study))
+    wrong = [check for check in study.checks if not check.ok]
+    if wrong:
+        console.print(_failures(wrong))
+    console.print(tally(study) + ".")
+    if json_file is not None:
+        json_file.write_text(as_json(study), encoding="utf-8")
+    if html_file is not None:
+        html_file.write_text(as_html(study), encoding="utf-8")
+        console.print(f"The report, to be opened in a browser: {html_file.resolve().as_uri()}")
+    return 0 if study.ok else 1
+
+
+def _summary(study: Study) -> Table:
+    made = Table(title=f"{study.plan.title} ({study.plan.name})", caption=study.plan.summary)
+    made.add_column("experiment")
+    for column in ("reproduced", "corrected", "beyond", "failed"):
+        made.add_column(column, justify="right")
+    for experiment, found in study.sections:
+        wrong = sum(not check.ok for check in found.checks)
+        good = [check.verdict for check in found.checks if check.ok]
+        made.add_row(
+            f"{experiment.id} {experiment.title}",
+            *(str(good.count(v)) for v in ("reproduced", "corrected", "not reproducible")),
+            f"[red]{wrong}[/]" if wrong else "0",
+        )
+    return made
+
+
+def _failures(checks: list[Check]) -> Table:
+    made = Table(title="Checks that failed")
+    for column in ("check", "claim"):
+        made.add_column(column, overflow="fold")
+    for column in ("expected", "tolerance", "got"):
+        made.add_column(column, justify="right")
+    for check in checks:
+        made.add_row(
+            check.id, check.claim, shown(check.expected), shown(check.tolerance), shown(check.got)
+        )
+    return made

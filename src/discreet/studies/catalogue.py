@@ -1,0 +1,16 @@
+"""The studies there are, by name."""
+
+from __future__ import annotations
+
+from discreet.core.errors import InvalidArgument
+from discreet.studies.friis.plan import FRIIS
+from discreet.studies.study import Plan
+
+PLANS = {plan.name: plan for plan in (FRIIS,)}
+
+
+def planned(name: str) -> Plan:
+    """The study of this name."""
+    if name not in PLANS:
+        raise InvalidArgument(f"No study is called {name!r}; there are: {', '.join(PLANS)}.")
+    return PLANS[name]

@@ -1,0 +1,38 @@
+"""The study of Friis 2021: four structures that answer range counts, as published and corrected."""
+
+from __future__ import annotations
+
+from discreet.studies.friis.counts import SEED
+from discreet.studies.friis.crossover import crossover
+from discreet.studies.friis.flat import central_flat, local_flat
+from discreet.studies.friis.long import local_against_central, long_ranges
+from discreet.studies.friis.promises import promises
+from discreet.studies.friis.sanity import sanity
+from discreet.studies.friis.short import central_short, local_short
+from discreet.studies.friis.trees import central_tree, local_tree
+from discreet.studies.study import Experiment, Plan
+
+FRIIS = Plan(
+    name="friis",
+    title="Range counting by four structures",
+    source="Friis 2021, Implementation and examination of four differential privacy models, "
+    "bachelor thesis, University of Copenhagen.",
+    summary="Most orderings that the thesis reports are what its code does, and can be computed "
+    "without running it. But its central tree has too little noise, which cancels besides, and its "
+    "local oracle keeps more than the stated epsilon: with the right noise the plain tree loses "
+    "to flat at every length where it was found to win. Inference and well-chosen blocks win.",
+    experiments=(
+        Experiment(id="E0", title="What the published code promises", run=promises),
+        Experiment(id="E1", title="A hundred structures, one range", run=sanity),
+        Experiment(id="E2", title="Central flat against length", run=central_flat),
+        Experiment(id="E3", title="Local flat against length", run=local_flat),
+        Experiment(id="E4", title="Central tree against epsilon and degree", run=central_tree),
+        Experiment(id="E5", title="Local tree against epsilon and degree", run=local_tree),
+        Experiment(id="E6", title="Where a tree beats flat", run=crossover),
+        Experiment(id="E7", title="Short ranges, central", run=central_short),
+        Experiment(id="E8", title="Short ranges, local", run=local_short),
+        Experiment(id="E9", title="Long ranges, central and local", run=long_ranges),
+        Experiment(id="E10", title="Local against central", run=local_against_central),
+    ),
+    seed=SEED,
+)

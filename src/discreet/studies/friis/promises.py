@@ -1,0 +1,186 @@
+"""E0: what the published code promises, and what it keeps."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from discreet.noise.law import Floats, Ints
+from discreet.studies.checks import Claims
+from discreet.studies.friis import central_model, stated
+from discreet.studies.friis.counts import visits
+from discreet.studies.friis.cover import height, level_counts
+from discreet.studies.friis.local_model import published, response
+from discreet.studies.study import Check, Findings, Setting, Table
+
+_SCALE = Claims(
+    source="M2",
+    why="The text asks for noise of scale (h + 1)/epsilon; the code takes log2(h + 1)/epsilon.",
+)
+_ORACLE = Claims(
+    source="M3",
+    why="The text claims epsilon; the oracle draws its lies from all values, the truth included.",
+)
+_LEAVES = 64
+
+
+def promises(setting: Setting) -> Findings:
+    """Noise scales, true epsilons, and the leaves that range queries give away."""
+    return Findings(
+        checks=(*_scales(), *_oracle(), *_cancelled(setting)),
+        tables=(_scale_table(), _oracle_table()),
+    )
+
+
+def _used(domain: int, degree: int) -> tuple[float, int]:
+    levels = height(domain, degree=degree) + 1
+    return math.log2(levels), levels
+
+
+def _scales() -> list[Check]:
+    made = []
+    for domain, by_degree in stated.SCALES.items():
+        for degree, (used, needed, factor) in zip(stated.DEGREES, by_degree, strict=True):
+            got, levels = _used(domain, degree)
+            where = f"D={domain}, B={degree}"
+            made += [
+                _SCALE.number(
+                    f"E0/scale used/{where}",
+                    f"scale of the published tree times epsilon, {where}",
+                    expected=used,
+                    got=got,
+                    absolute=0.0006,
+                ),
+                _SCALE.equal(
+                    f"E0/scale needed/{where}",
+                    f"scale that epsilon needs, {where}",
+                    expected=needed,
+                    got=levels,
+                ),
+                _SCALE.number(
+                    f"E0/factor/{where}",
+                    f"true epsilon of such noise over the nominal one, {where}",
+                    expected=factor,
+                    got=levels / got,
+                    absolute=0.006,
+                ),
+            ]
+    return made
+
+
+def _oracle() -> list[Check]:
+    made = []
+    for size, printed in stated.TRUE_EPSILON.items():
+        for epsilon, expected in zip(stated.NOMINAL, printed, strict=True):
+            where = f"epsilon {epsilon:g}, {_many(size)}"
+            made.append(
+                _ORACLE.number(
+                    f"E0/oracle/{where}",
+                    f"true epsilon of the published oracle at {where}",
+                    expected=expected,
+                    got=published(epsilon).true_epsilon(size),
+                    absolute=0.0006,
+                )
+            )
+    worst = max(
+        abs(response(epsilon).true_epsilon(size) - epsilon)
+        for size in (2, 16, 2048)
+        for epsilon in stated.EPSILONS
+    )
+    made.append(
+        Claims(source="F13").at_most(
+            "E0/response",
+            "randomised response that lies with another value keeps epsilon",
+            expected=1e-9,
+            got=worst,
+        )
+    )
+    return made
+
+
+def _cancelled(setting: Setting) -> list[Check]:
+    claims = Claims(
+        source="M1, F22b",
+        why="The text claims epsilon-DP; in the code the noise of a node, its first and its second "
+        "child cancels, whatever epsilon is.",
+    )
+    rng = setting.rng("E0")
+    counts = visits(_LEAVES)
+    exact = level_counts(counts, degree=2, top=6)
+
+    def recovered(*, right: bool) -> int:
+        noise = rng.laplace(size=2 * _LEAVES - 1)
+        noisy = [level + _node_noise(j, noise, right=right) for j, level in enumerate(exact)]
+        return int((np.abs(_leaves(noisy) - counts) < 1e-6).sum())
+
+    return [
+        claims.equal(
+            "E0/leaves, published tree",
+            "leaves of 64 that range queries give away exactly at epsilon 0.1",
+            expected=63,
+            got=recovered(right=False),
+        ),
+        claims.equal(
+            "E0/leaves, corrected tree",
+            "leaves of 64 that the same combination recovers from independent noise",
+            expected=0,
+            got=recovered(right=True),
+        ),
+    ]
+
+
+def _node_noise(level: int, noise: Floats, *, right: bool) -> Floats:
+    """The noise of all nodes of a height: each is a range that its own node answers."""
+    first = np.arange(0, _LEAVES, 2**level)
+    build = central_model.tree if right else central_model.tree_as_coded
+    model = build(first, length=2**level, domain=_LEAVES, degree=2, epsilon=0.1)
+    found: Floats = model.weights @ (noise * np.sqrt(model.variance / 2))
+    return found
+
+
+def _leaves(noisy: list[Floats]) -> Floats:
+    """Second children from three answers each, first children by subtraction; leaf 0 stays open."""
+    known = np.full(1, np.nan)
+    for parents, children in zip(noisy[:0:-1], noisy[-2::-1], strict=True):
+        pairs = children.reshape(-1, 2)
+        second = (parents - pairs[:, 0] + pairs[:, 1]) / 2
+        known = np.stack([known - second, second], axis=1).reshape(-1)
+    return known
+
+
+def _many(size: int) -> str:
+    return f"{size} values" if size < 1 << 30 else "many values"
+
+
+def _scale_table() -> Table:
+    rows: list[tuple[int | float, ...]] = []
+    for domain in stated.DOMAINS:
+        row: list[int | float] = [domain]
+        for degree in stated.DEGREES:
+            used, needed = _used(domain, degree)
+            row += [used, needed, needed / used]
+        rows.append(tuple(row))
+    return Table(
+        id="E0/scales",
+        title="Noise of the published tree: scale used, scale needed, true over nominal epsilon",
+        columns=(
+            "D",
+            *(f"B={b}, {what}" for b in stated.DEGREES for what in ("used", "needed", "factor")),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _oracle_table() -> Table:
+    sizes: Ints = np.array([2, 4, 16, 256, 2048])
+    return Table(
+        id="E0/oracle",
+        title="True epsilon of the published oracle",
+        columns=("nominal epsilon", *(f"{size} values" for size in sizes)),
+        rows=tuple(
+            (epsilon, *(published(epsilon).true_epsilon(int(size)) for size in sizes))
+            for epsilon in stated.NOMINAL
+        ),
+        note="It never falls below log 2, however small the nominal epsilon is.",
+    )

@@ -1,0 +1,168 @@
+"""The study of Friis 2021: every check holds, and wrong structures make checks fail."""
+
+import dataclasses
+import json
+import re
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from discreet.queries.budget import Budget
+from discreet.queries.ranges.design import RangeDesign
+from discreet.studies.checks import MOST_SIMULATED
+from discreet.studies.friis import central_model, long, promises, trees
+from discreet.studies.friis.local_model import Keep, Levels, Unary
+from discreet.studies.friis.plan import FRIIS
+from discreet.studies.page import as_html, as_json, picture
+from discreet.studies.study import Setting, run
+
+DOCS = Path(__file__).parents[2] / "docs" / "studies"
+QUICK = Setting(quick=True, seed=FRIIS.seed)
+
+
+@pytest.fixture(scope="module")
+def study():
+    return run(FRIIS, quick=True)
+
+
+def failed(found):
+    return {check.id for check in found.checks if not check.ok}
+
+
+def test_every_check_holds(study):
+    assert [check for check in study.checks if not check.ok] == []
+
+
+def test_all_ten_experiments_and_their_figures_are_there(study):
+    ids = [experiment.id for experiment in FRIIS.experiments]
+    assert ids == [f"E{i}" for i in range(11)]
+    seen = Counter(check.id.partition("/")[0] for check in study.checks)
+    assert all(seen[name] >= 8 for name in ids)
+    figures = {figure.id.partition("/")[0] for figure in study.figures}
+    assert figures >= {f"E{i}" for i in range(1, 9)} | {"E10"}
+
+
+def test_checks_have_names_of_their_own_and_reasons_where_they_correct(study):
+    assert len({check.id for check in study.checks}) == len(study.checks)
+    assert all(bool(check.why) == (check.verdict != "reproduced") for check in study.checks)
+
+
+def test_the_error_of_chance_is_shared_among_no_more_checks_than_assumed(study):
+    simulated = [check for check in study.checks if "simulated" in check.id or "births" in check.id]
+    assert 50 < len(simulated) < MOST_SIMULATED / 2  # a full run has twice as many
+
+
+def test_figures_say_units_epsilon_and_repetitions(study):
+    for figure in study.figures:
+        assert figure.x
+        assert "RMSE (visits)" in figure.y or "share" in figure.y
+        assert "epsilon" in figure.note or "epsilon" in figure.x or "epsilon" in str(figure.lines)
+        assert "exact" in figure.note or "structures" in figure.note
+
+
+def test_the_files_are_whole(study):
+    made = json.loads(as_json(study))
+    assert made["ok"]
+    assert len(made["checks"]) == len(study.checks)
+    keys = {"id", "claim", "expected", "got", "tolerance", "ok", "verdict"}
+    assert all(keys <= check.keys() for check in made["checks"])
+    assert {check["verdict"] for check in made["checks"]} == {
+        "reproduced",
+        "corrected",
+        "not reproducible",
+    }
+    page = as_html(study)
+    assert page.count("<svg ") == len(study.figures)
+
+
+def test_the_same_seed_gives_the_same_study(study):
+    again = trees.central_tree(QUICK)
+    assert set(again.checks) <= set(study.checks)
+
+
+@pytest.mark.parametrize("name", ["E3", "E6", "E8", "E10"])
+def test_the_pictures_of_the_documentation_are_those_of_the_study(study, name):
+    (figure,) = (figure for figure in study.figures if figure.id == f"{name}/errors")
+    kept = (DOCS / f"friis-{name.lower()}.svg").read_text(encoding="utf-8")
+    words = re.compile(r"<text[^>]*>([^<]*)</text>")
+    assert words.findall(kept) == words.findall(picture(figure)), "write picture(figure) there"
+
+
+def test_the_table_of_the_documentation_is_that_of_the_study(study):
+    (table,) = (table for table in study.tables if table.id == "E9/central")
+    rows = {row[:3]: [row[i] for i in (3, 4, 5, 8, 10)] for row in table.rows}
+    lines = re.findall(r"^\| (\d+ \|.*) \|$", (DOCS / "friis.md").read_text("utf-8"), re.MULTILINE)
+    assert len(lines) == len(rows)
+    for line in lines:
+        cells = [float(cell) for cell in line.split("|")]
+        assert cells[3:] == pytest.approx(rows[tuple(map(int, cells[:3]))], abs=0.06)
+
+
+def test_too_little_noise_in_a_simulation_is_seen(monkeypatch):
+    right = central_model.simulate
+
+    def less(model, **how):
+        return 0.9 * right(model, **how)
+
+    monkeypatch.setattr("discreet.studies.friis.simulation.simulate", less)
+    found = failed(trees.central_tree(QUICK))
+    assert any(name.startswith("E4/simulated, corrected") for name in found)
+
+
+def test_a_tree_whose_scale_is_one_level_short_is_seen(monkeypatch):
+    right = central_model.plain
+
+    def short(**size):
+        levels = central_model.height(size["domain"], degree=size["degree"]) + 1
+        return right(**size) * (levels - 1) / levels
+
+    monkeypatch.setattr(central_model, "plain", short)
+    found = failed(long.long_ranges(QUICK))
+    assert sum(name.endswith(("/root", "/no root")) for name in found) == 22
+
+
+def test_another_oracle_is_seen(monkeypatch):
+    monkeypatch.setattr(trees, "published", lambda epsilon: Keep(epsilon=epsilon, published=False))
+    found = failed(trees.local_tree(QUICK))
+    assert {name for name in found if name.startswith("E5/as coded/")} >= {
+        "E5/as coded/epsilon 0.2",
+        "E5/as coded/epsilon 1",
+    }
+    assert "E5/exp" in found
+
+
+def test_a_simulation_that_forgets_to_split_the_users_is_seen(monkeypatch):
+    right = Levels.simulate
+
+    def everybody(self, counts, first, **how):
+        whole = dataclasses.replace(self, oracle=Unary(epsilon=3))
+        return right(whole, counts, first, **how)
+
+    monkeypatch.setattr(Levels, "simulate", everybody)
+    found = failed(trees.local_tree(QUICK))
+    assert sum("simulated, unary" in name for name in found) == 6
+
+
+def test_noise_of_the_house_that_is_too_small_is_seen(monkeypatch):
+    right = RangeDesign.release
+
+    def quiet(self, counts, *, bits):
+        louder = dataclasses.replace(self, budget=Budget(epsilon=Fraction(5, 4)))
+        return right(louder, counts, bits=bits)
+
+    monkeypatch.setattr(RangeDesign, "release", quiet)
+    found = failed(long.long_ranges(QUICK))
+    assert sum(name.startswith("E9/births") for name in found) == 2
+
+
+def test_the_attack_needs_the_published_tree(monkeypatch):
+    monkeypatch.setattr(central_model, "tree_as_coded", central_model.tree)
+    assert failed(promises.promises(QUICK)) == {"E0/leaves, published tree"}
+
+
+@pytest.mark.slow
+def test_the_full_study_holds():
+    found = run(FRIIS)
+    assert [check for check in found.checks if not check.ok] == []
