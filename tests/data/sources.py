@@ -77,6 +77,30 @@ def relation(table, folder):
     return duckdb.connect().from_arrow(table)
 
 
+def ibis_table(table, folder):
+    import ibis
+
+    return ibis.duckdb.connect().read_parquet(parquet(table, folder))
+
+
+def ibis_polars(table, folder):
+    """A backend that is not DuckDB: its batches are streamed."""
+    import ibis
+
+    return ibis.polars.connect({"t": pl.from_arrow(table)}).table("t")
+
+
+def spark_frame(table, folder):
+    """Three partitions, and moments without a zone."""
+    from pyspark.sql import SparkSession
+
+    names = {pa.timestamp("us"): "timestamp_ntz", pa.int64(): "bigint", pa.bool_(): "boolean"}
+    names |= {pa.float64(): "double", pa.string(): "string", pa.date32(): "date"}
+    schema = ", ".join(f"`{field.name}` {names[field.type]}" for field in table.schema)
+    rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    return SparkSession.getActiveSession().createDataFrame(rows, schema).repartition(3)
+
+
 EVERY = [
     polars,
     polars_lazy,
@@ -89,3 +113,6 @@ EVERY = [
     csv_file,
     relation,
 ]
+IBIS = [ibis_table, ibis_polars]
+SPARK = [spark_frame]
+SPARK_FILES = [parquet, partitioned, csv_file]

@@ -180,8 +180,12 @@ def _frame(thing: object) -> Source:
     return Frame(frame=frame, columns=MappingProxyType(types))
 
 
-def _ibis(table: Any) -> Stream:
-    """An Ibis expression of any backend, which computes it and hands over batches."""
+def _ibis(table: Any) -> Source:
+    """An Ibis expression: DuckDB's is a relation, other backends hand over batches."""
+    backend = sealed("finding the backend of the Ibis table", table.get_backend)
+    if backend.name == "duckdb":
+        query = sealed("reading the Ibis table", lambda: backend.con.sql(backend.compile(table)))
+        return open_source(query)
 
     @contextmanager
     def batches(names: Sequence[str]) -> Iterator[Any]:
