@@ -70,8 +70,18 @@ class Range:
     outside: float
 
 
-def covering(counts: Sequence[int], law: Law, *, coverage: float, level: float = _LEVEL) -> Range:
+def covering(
+    counts: Sequence[int],
+    law: Law,
+    *,
+    coverage: float,
+    limits: Sequence[Fraction] = (),
+    level: float = _LEVEL,
+) -> Range:
     """The narrowest range of bins which leaves out no more than is allowed or than noise hides.
+
+    If the ``limits`` of the bins are given, an end that is near zero becomes zero: that costs
+    little noise.
 
     Theorem: with probability ``level`` at most the share ``outside`` lies out of the range.
     Proof: each of the 2 B sums from an end is within its width of the truth with probability
@@ -89,9 +99,19 @@ def covering(counts: Sequence[int], law: Law, *, coverage: float, level: float =
     first = next(
         place for place in range(last - 1, -1, -1) if below[place] <= max(allowed, widths[place])
     )
+    first, last = _to_zero(first, last, limits)
     lost = max(above[last] + widths[bins - last], 0) + max(below[first] + widths[first], 0)
     least = total - widths[bins]
     return Range(first=first, last=last, outside=min(1.0, lost / least) if least > 0 else 1.0)
+
+
+def _to_zero(first: int, last: int, limits: Sequence[Fraction]) -> tuple[int, int]:
+    if 0 not in limits:
+        return first, last
+    zero, low, high = limits.index(Fraction(0)), limits[first], limits[last]
+    if 0 < low <= high / 4:
+        return zero, last
+    return (first, zero) if low / 4 <= high < 0 else (first, last)
 
 
 def grid_of(lower: Fraction, upper: Fraction) -> Fraction:

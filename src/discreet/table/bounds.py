@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
+from discreet.core.exact import Number as Numeric
 from discreet.core.relation import Relation
 from discreet.data.expression import col
 from discreet.data.plan import Limits, Plan, count, units
-from discreet.data.schema import real
+from discreet.data.schema import Number, real
 from discreet.ledger.account import Receipt
 from discreet.mechanisms.additive import Additive
 from discreet.noise.bits import Bits
@@ -41,12 +41,16 @@ class Bounds:
     upper: float
     grid: float
     outside: float
+    whole: bool
     guarantee: Guarantee
     receipt: Receipt
 
     @property
     def toml(self) -> str:
         """A line for the columns of a release file."""
+        if self.whole:
+            ends = f"lower = {math.floor(self.lower)}, upper = {math.ceil(self.upper)}"
+            return f'{_bare(self.column)} = {{ kind = "integer", {ends} }}'
         settings = f"lower = {self.lower:.17g}, upper = {self.upper:.17g}, grid = {self.grid:.17g}"
         return f'{_bare(self.column)} = {{ kind = "real", {settings} }}'
 
@@ -102,7 +106,7 @@ def suggest_bounds(
     column: str,
     *,
     coverage: float,
-    outermost: tuple[Number, Number] | None,
+    outermost: tuple[Numeric, Numeric] | None,
     budget: Budget,
     bits: Bits,
 ) -> Bounds:
@@ -137,22 +141,24 @@ def suggest_bounds(
         exact = collect(plan, source=table.source, key=fresh_key(bits)).columns["units"]
         noisy = mechanism.release(exact, bits=bits).tolist()
         del exact
-    found = covering(noisy, _law(mechanism), coverage=inside, level=_LEVEL)
     limits = [lower, *marks, upper]
+    found = covering(noisy, _law(mechanism), coverage=inside, limits=limits, level=_LEVEL)
     low, high = limits[found.first], limits[found.last]
+    declared = table.setting.schema.get(column)
     return Bounds(
         column=column,
         lower=float(low),
         upper=float(high),
         grid=float(grid_of(low, high)),
         outside=found.outside,
+        whole=isinstance(declared, Number) and declared.exponent == 0,
         guarantee=mechanism.guarantee,
         receipt=held.receipt,
     )
 
 
 def suggest_limits(
-    table: Opened, *, by: By, planned_epsilon: Number, budget: Budget, bits: Bits
+    table: Opened, *, by: By, planned_epsilon: Numeric, budget: Budget, bits: Bits
 ) -> SuggestedLimits:
     """How much of one unit to use: from noisy histograms of rows and groups per unit.
 

@@ -16,7 +16,7 @@ from discreet.ledger.ledger import Ledger
 from discreet.queries.design import Design
 from discreet.report import page
 from discreet.table.release import Release, worth
-from discreet.table.table import table
+from discreet.table.table import Table, table
 
 EXIT_SHORT = 3
 """The budget is short; nothing was read or spent."""
@@ -33,7 +33,7 @@ def run(path: Path, *, folder: Path | None, overwrite: bool, as_json: bool) -> i
         try:
             releases = _released(file, planned, account)
         except BudgetExceeded as refusal:
-            return _refused(refusal, as_json=as_json)
+            return refused(refusal, as_json=as_json)
         report = page.Report(
             title=file.title,
             releases=tuple(releases),
@@ -46,8 +46,9 @@ def run(path: Path, *, folder: Path | None, overwrite: bool, as_json: bool) -> i
         return _told(report, targets, account, as_json=as_json)
 
 
-def _released(file: ReleaseFile, planned: Design, account: Account) -> list[Release]:
-    opened = table(
+def opened(file: ReleaseFile, account: Account) -> Table:
+    """The table of a file; its rows are not read."""
+    return table(
         file.source,
         columns=file.setting.schema,
         unit=file.setting.unit,
@@ -60,10 +61,13 @@ def _released(file: ReleaseFile, planned: Design, account: Account) -> list[Rele
         engine=file.engine,
         spark=file.spark,
     )
+
+
+def _released(file: ReleaseFile, planned: Design, account: Account) -> list[Release]:
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("planning")
-        made = opened.run(
+        made = opened(file, account).run(
             planned,
             label=file.title[:200],
             progress=lambda stage: progress.update(task, description=stage),
@@ -105,7 +109,8 @@ def _told(report: page.Report, written: dict[str, Path], account: Account, *, as
     return 0
 
 
-def _refused(refusal: BudgetExceeded, *, as_json: bool) -> int:
+def refused(refusal: BudgetExceeded, *, as_json: bool) -> int:
+    """Say that the budget is short."""
     if as_json:
         print(json.dumps({"refused": str(refusal)}))
     else:

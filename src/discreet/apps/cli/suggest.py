@@ -1,0 +1,90 @@
+"""`discreet plan --suggest-bounds`: bounds and limits from the data, charged to the account."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from discreet.accounting.guarantee import pure
+from discreet.apps.cli.budget import in_words, standing
+from discreet.apps.cli.release import opened, refused
+from discreet.apps.cli.release_file import ReleaseFile, read
+from discreet.core import check
+from discreet.core.errors import BudgetExceeded, InvalidArgument
+from discreet.data.schema import Number
+from discreet.ledger.ledger import Ledger
+from discreet.table.bounds import Bounds, SuggestedLimits
+
+
+def run(path: Path, *, epsilon: float | None, as_json: bool) -> int:
+    """Charge, read, and print lines to paste into the file."""
+    file = read(path)
+    if epsilon is None:
+        raise InvalidArgument("--suggest-bounds needs --epsilon: what the suggestions may cost.")
+    amount = check.positive("epsilon", epsilon)
+    columns = [n for n, column in file.setting.schema.items() if isinstance(column, Number)]
+    parts = len(columns) + (file.setting.unit is not None)
+    if not parts:
+        raise InvalidArgument("The file declares no numbers and no unit: nothing to suggest.")
+    known = standing(file).account is not None
+    with Ledger(file.ledger) as ledger:
+        account = ledger.account(file.account, limit=None if known else file.limit)
+        Console(stderr=True).print(
+            f"This reads the data and charges epsilon {float(amount):g} to {in_words(account)}.",
+            soft_wrap=True,
+        )
+        if not account.affords(pure(amount, relation=file.setting.relation)):
+            short = BudgetExceeded(f"Epsilon {float(amount):g} is more than the account has left.")
+            return refused(short, as_json=as_json)
+        table = opened(file, account)
+        bounds = [
+            table.suggest_bounds(name, outermost=_declared(file, name), epsilon=amount / parts)
+            for name in columns
+        ]
+        limits = None
+        if file.setting.unit is not None:
+            limits = table.suggest_limits(epsilon=amount / parts)
+        return _told(bounds, limits, in_words(account), as_json=as_json)
+
+
+def _declared(file: ReleaseFile, name: str) -> tuple[Fraction, Fraction]:
+    """The bounds in the file are taken as the range that surely holds everything."""
+    column = file.setting.schema[name]
+    assert isinstance(column, Number)  # noqa: S101 - only numbers are asked about
+    step = Fraction(2) ** column.exponent
+    return column.lower * step, column.upper * step
+
+
+def _told(
+    bounds: list[Bounds], limits: SuggestedLimits | None, account: str, *, as_json: bool
+) -> int:
+    if as_json:
+        content: dict[str, Any] = {
+            "bounds": [
+                {
+                    "column": one.column,
+                    "lower": one.lower,
+                    "upper": one.upper,
+                    "grid": one.grid,
+                    "outside_at_most": one.outside,
+                }
+                for one in bounds
+            ],
+            "account": account,
+        }
+        if limits is not None:
+            content["rows_per_unit"] = limits.rows_per_unit
+        print(json.dumps(content, indent=1))
+        return 0
+    if limits is not None:
+        print(f"# {str(limits).replace(chr(10), chr(10) + '# ')}\n[table]\n{limits.toml}\n")
+    if bounds:
+        print("[columns]")
+        for one in bounds:
+            print(f"# {one}\n{one.toml}")
+    Console(stderr=True).print(f"Charged to {account}.", soft_wrap=True)
+    return 0
