@@ -122,7 +122,11 @@ def _number(column: Number, kind: Type, raw: str, i: int) -> Steps:
     scale = double(2.0**-column.exponent)
     clip = f"CASE WHEN {{0}} <= {low} THEN {low} WHEN {{0}} >= {high} THEN {high} "
     if kind in ("integer", "boolean") and column.exponent == 0:
-        code = f"CASE WHEN {n} IS NULL THEN {missing} ELSE {clip.format(n)} ELSE {n} END END"
+        # The common case first: with a file's own statistics the rest is not even evaluated.
+        code = (
+            f"CASE WHEN {n} BETWEEN {low} AND {high} THEN {n} "
+            f"WHEN {n} > {high} THEN {high} WHEN {n} < {low} THEN {low} ELSE {missing} END"
+        )
         return Steps(raw=raw, number=r, code=code)
     up = double(round_up(Fraction(column.upper)))
     down = double(round_down(Fraction(column.lower)))
