@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from discreet.core import check
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data.plan import Key
 from discreet.data.schema import Label
@@ -17,6 +18,7 @@ from discreet.noise.law import Law
 from discreet.queries import reading
 from discreet.queries.noisy import Noisy
 from discreet.queries.reading import Reading
+from discreet.queries.sampling import interval as population
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,8 @@ class Answer:
     keys: tuple[Key, ...]
     scale: Reading
     parts: tuple[Noisy, ...]
+    independent: bool = False
+    """Whether a unit gives at most one row to a group, so that rows are as independent as units."""
 
     def __post_init__(self) -> None:
         reading.verify(self.scale, self.parts, keys=len(self.keys))
@@ -42,9 +46,20 @@ class Answer:
         """The standard deviation of the noise of each, where it is known."""
         return reading.stds(self.scale, self.parts)
 
-    def interval(self, level: float) -> tuple[list[float], list[float]]:
-        """Bounds that hold the answer without noise, each with probability at least ``level``."""
-        return reading.interval(self.scale, self.parts, level)
+    def interval(self, level: float, *, sampling: bool = False) -> tuple[list[float], list[float]]:
+        """Bounds that hold the answer without noise, each with probability at least ``level``.
+
+        With ``sampling`` they hold what the answer estimates in the population.
+        """
+        if not sampling:
+            return reading.interval(self.scale, self.parts, level)
+        if not self.independent:
+            raise Unsupported(
+                "sampling=True needs independent rows, but a unit may have several in a group, and "
+                "rows of one unit are alike: use rows_per_unit=1 or rows_per_unit_and_group=1."
+            )
+        inside = float(check.probability("level", level, zero=False, one=False))
+        return population(self.scale, self.parts, inside)
 
     @property
     def has_interval(self) -> bool:
@@ -58,6 +73,7 @@ class Answer:
             "names": list(self.names),
             "keys": [[_label(label) for label in key] for key in self.keys],
             "scale": reading.content(self.scale),
+            "independent": self.independent,
             "parts": [
                 {"name": part.name, "noise": _law(part.noise), "values": list(part.values)}
                 for part in self.parts
@@ -72,6 +88,7 @@ class Answer:
             names=tuple(content["names"]),
             keys=tuple(tuple(_read_label(label) for label in key) for key in content["keys"]),
             scale=reading.read(content["scale"]),
+            independent=content.get("independent", False) is True,
             parts=tuple(
                 Noisy(
                     name=part["name"],

@@ -84,6 +84,8 @@ class Question:
     keys: tuple[Key, ...]
     scale: Reading
     measurements: tuple[Measurement, ...]
+    independent: bool
+    """Whether a unit gives at most one row to a group."""
 
     @property
     def guarantee(self) -> Guarantee:
@@ -251,6 +253,7 @@ def _question(
         keys=keys,
         scale=_reading(query, shifts, setting.schema),
         measurements=measurements,
+        independent=plan.reach(measurements[0].part.terms[0][1]).rows_per_group == 1,
     )
 
 

@@ -54,9 +54,13 @@ class Release:
         """Standard deviation of the noise, in the shape of the value; None for quantiles."""
         return self._shaped(self._answer.std)
 
-    def interval(self, level: float = _LEVEL) -> tuple[Any, Any]:
-        """Bounds that hold the answer without noise, each with probability at least ``level``."""
-        low, high = self._answer.interval(level)
+    def interval(self, level: float = _LEVEL, *, sampling: bool = False) -> tuple[Any, Any]:
+        """Bounds that hold the answer without noise, each with probability at least ``level``.
+
+        With ``sampling`` they hold what the answer estimates in the population, if the units were
+        drawn independently: for counts, means and quantiles, with one row of each unit in a group.
+        """
+        low, high = self._answer.interval(level, sampling=sampling)
         return self._shaped(low), self._shaped(high)
 
     def rows(self, level: float = _LEVEL) -> list[dict[str, Any]]:

@@ -265,6 +265,7 @@ class Table(Opened):
                 keys=question.keys,
                 scale=question.scale,
                 parts=parts,
+                independent=question.independent,
             )
             for question, parts in zip(planned.questions, noisy, strict=True)
         ]
