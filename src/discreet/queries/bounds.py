@@ -100,9 +100,12 @@ def covering(
         place for place in range(last - 1, -1, -1) if below[place] <= max(allowed, widths[place])
     )
     first, last = _to_zero(first, last, limits)
-    lost = max(above[last] + widths[bins - last], 0) + max(below[first] + widths[first], 0)
+    lost = float(above[last] + widths[bins - last]) if last < bins else 0.0
+    lost += float(below[first] + widths[first]) if first else 0.0
     least = total - widths[bins]
-    return Range(first=first, last=last, outside=min(1.0, lost / least) if least > 0 else 1.0)
+    return Range(
+        first=first, last=last, outside=min(1.0, max(0.0, lost) / least) if least > 0 else 1.0
+    )
 
 
 def _to_zero(first: int, last: int, limits: Sequence[Fraction]) -> tuple[int, int]:
