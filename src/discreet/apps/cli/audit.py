@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from rich.console import Console
 from rich.progress import Progress
@@ -13,11 +14,16 @@ from rich.table import Table
 from discreet.core.errors import InvalidArgument
 from discreet.leakage.audit import Row, audit, registered
 from discreet.leakage.case import Case
+from discreet.leakage.range_cases import cases as range_cases
+from discreet.leakage.range_cases import recoveries
 
 
-def run(names: Sequence[str], *, as_json: bool, only_list: bool) -> int:
-    """Audit the chosen cases; the exit code says whether every verdict is the expected one."""
-    cases = chosen(names)
+def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool = False) -> int:
+    """Audit the chosen cases; the exit code says whether every verdict is the expected one.
+
+    ``published``: range structures only, and the attack that reads leaves out of a tree.
+    """
+    cases = chosen(names, range_cases() if published else None)
     if only_list:
         for case in cases:
             print(case.name)
@@ -31,14 +37,18 @@ def run(names: Sequence[str], *, as_json: bool, only_list: bool) -> int:
             rows = audit(cases, progress=lambda _: progress.advance(task))
         console.print(table(rows))
         console.print(summary(rows))
-    return 0 if all(row.ok for row in rows) else 1
+    found = recoveries() if published else ()
+    for recovery in found:
+        print(json.dumps(asdict(recovery)) if as_json else recovery)
+    expected = all(row.ok for row in rows) and all(recovery.ok for recovery in found)
+    return 0 if expected else 1
 
 
-def chosen(names: Sequence[str]) -> list[Case]:
-    """The registered cases whose name contains one of ``names`` (all without names)."""
+def chosen(names: Sequence[str], among: Sequence[Case] | None = None) -> list[Case]:
+    """The cases whose name contains one of ``names`` (all without names), of those registered."""
     cases = [
         case
-        for case in registered()
+        for case in (registered() if among is None else among)
         if not names or any(name.lower() in case.name.lower() for name in names)
     ]
     if not cases:

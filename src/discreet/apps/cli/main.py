@@ -52,7 +52,8 @@ def demo(folder: Path) -> None:
 @click.argument("names", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.option("--list", "only_list", is_flag=True, help="Only list the names.")
-def audit(names: tuple[str, ...], *, as_json: bool, only_list: bool) -> None:
+@click.option("--published", is_flag=True, help="Published range structures, and their attacks.")
+def audit(names: tuple[str, ...], *, as_json: bool, only_list: bool, published: bool) -> None:
     """Attack every registered mechanism: claimed, exact and attacked epsilon.
 
     NAMES keeps the cases whose name contains one of them. Exits with 1 if a correct mechanism is
@@ -60,7 +61,7 @@ def audit(names: tuple[str, ...], *, as_json: bool, only_list: bool) -> None:
     """
     from discreet.apps.cli.audit import run
 
-    sys.exit(run(names, as_json=as_json, only_list=only_list))
+    sys.exit(run(names, as_json=as_json, only_list=only_list, published=published))
 
 
 @main.command()
