@@ -236,11 +236,15 @@ class ApproxRule:
         return approx_price(event, self.orders)
 
     def mode(self, event: Event) -> str:
-        """Basic if the first event is declared as (epsilon, delta): then nothing else is known."""
+        """Basic if the first event has an epsilon, and is declared with a delta.
+
+        An event without an epsilon, such as a threshold on Gaussian counts, cannot be basic.
+        """
         if self.composition is not None:
             return self.composition
         declared = [leaf for leaf, _ in leaves(event) if isinstance(leaf, events.Approx)]
-        return "basic" if declared else "concentrated"
+        total = self.price(event)[0] if declared else None
+        return "concentrated" if total is None else "basic"
 
     def allows(self, sums: Sums, mode: str) -> bool:
         total, failure, *divergences = sums

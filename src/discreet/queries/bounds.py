@@ -36,8 +36,11 @@ def edges(lower: Fraction, upper: Fraction) -> tuple[list[Fraction], Fraction]:
     return [mark for mark in marks if lower < mark < upper], Fraction(2) ** finest
 
 
-def sum_width(law: Law, many: int, level: float) -> float:
+def sum_width(law: Law, many: int, level: float, *, choices: float = 0.0) -> float:
     """A bound that the sum of ``many`` noises stays within with probability ``level``.
+
+    If it is not known beforehand which sum is meant, ``choices`` is the logarithm of the number of
+    sums that it may be; the bound then holds for all of them together.
 
     Proof: Chernoff. P(sum >= t) <= exp(many K(x) - x t) for each x > 0, K the logarithm of the
         moment generating function (that of a discrete Gaussian is at most x^2 sigma^2 / 2); both
@@ -46,7 +49,7 @@ def sum_width(law: Law, many: int, level: float) -> float:
     """
     if many == 0:
         return 0.0
-    target = math.log(2 / (1 - level))
+    target = math.log(2 / (1 - level)) + choices
     if isinstance(law, DiscreteGaussian):
         return math.sqrt(2 * target * many * float(law.square)) * (1 + 1e-12)
     if not isinstance(law, DiscreteLaplace):

@@ -15,6 +15,7 @@ from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data.plan import Key
 from discreet.ledger.account import Receipt
 from discreet.queries.answer import Answer
+from discreet.table.fold import Folded, fold
 
 VERSION = 1
 DELTA = 1e-6
@@ -77,6 +78,10 @@ class Release:
     def map(self, function: Callable[[Any], Any]) -> Release:
         """Post-processing: any function of the value, at no cost. The error bars are lost."""
         return replace(self, value=function(self.value), answer=None)
+
+    def fold(self, *, below: float) -> Folded:
+        """Post-processing: all groups whose number is below this as one last group, "(other)"."""
+        return fold(self, below=below)
 
     def to_json(self) -> str:
         """The whole release as text; ``from_json`` reads it back."""

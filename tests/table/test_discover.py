@@ -1,0 +1,281 @@
+"""Private keys: from the table to the release, as keys of questions; small groups folded."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import polars as pl
+import pytest
+
+import discreet
+from discreet import ask, col
+from discreet.core.errors import BudgetExceeded, InvalidArgument, RelationMismatch, Unsupported
+from discreet.core.relation import Relation
+from discreet.data.schema import OTHER
+from discreet.mechanisms.partition import partition_selection
+from discreet.noise.bits import seeded
+from discreet.noise.laplace import DiscreteLaplace
+from discreet.queries.answer import Answer
+from discreet.queries.keys import KeySet
+from discreet.queries.noisy import Noisy
+from discreet.queries.parts import Scale
+from discreet.table.discover import discover
+
+SECRET = "CANARY-5518"
+COUNTS = {"Ulm": 300, "Rome": 200, "Ghent": 150, "Åbo": 120, "Paris": 40}
+
+
+def frame():
+    rows, person = [], 0
+    for city, many in COUNTS.items():
+        for _ in range(many):
+            rows += [{"p": person, "city": city, "sex": "fm"[person % 2], "x": 3}] * 3
+            person += 1
+    rows += [{"p": person, "city": SECRET, "sex": "f", "x": 9}] * 50
+    rows += [{"p": person + i, "city": None, "sex": "f", "x": 1} for i in range(1, 200)]
+    return pl.DataFrame(rows)
+
+
+def columns():
+    return {
+        "city": discreet.text(),
+        "sex": discreet.category(["f", "m"], other=False),
+        "x": discreet.integer(lower=0, upper=9),
+    }
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as ledger:
+        yield ledger
+
+
+@pytest.fixture
+def table(ledger):
+    account = ledger.account("a", limit=discreet.approx(200, 1e-3))
+    return discreet.table(frame(), unit="p", rows_per_unit=2, columns=columns(), account=account)
+
+
+# With so much epsilon no noise but zero is drawn, but for one run in 10**10.
+SURE = {"epsilon": 32, "delta": 1e-12}
+
+
+def test_keys_with_their_counts(table):
+    found = table.discover("city", groups_per_unit=1, method="laplace", **SURE)
+    assert found.keys == tuple((city,) for city in sorted(COUNTS, key=str.encode))
+    assert found.value == tuple(COUNTS[city] for (city,) in found.keys)
+    assert found.names == ("city",)
+    assert found == discreet.Release.from_json(found.to_json())
+    assert SECRET not in found.to_json()
+    assert "1 groups of each" in found.protects
+    assert table.account.spent == found.guarantee
+
+
+def test_several_columns_and_a_condition(table):
+    found = table.discover(
+        ["sex", "city"], groups_per_unit=1, where=col("x") < 5, method="laplace", **SURE
+    )
+    assert found.names == ("sex", "city")
+    assert ("f", "Ulm") in found.keys
+    assert len(found.keys) == 2 * len(COUNTS)
+    assert sum(found.value) == sum(COUNTS.values())
+
+
+def test_a_minimum_hides_small_keys(table):
+    found = table.discover("city", groups_per_unit=1, minimum=130, method="laplace", **SURE)
+    assert {key for (key,) in found.keys} == {"Ulm", "Rome", "Ghent"}
+    assert dict(zip(found.keys, found.value, strict=True))[("Ulm",)] == 300
+
+
+@dataclass
+class Receipts:
+    """An account that takes any bits: for simulations."""
+
+    receipt: object = None
+
+    @contextlib.contextmanager
+    def reserve(self, guarantee, **_):
+        yield self
+
+
+def test_the_release_is_the_mechanism_on_counts_of_units(table):
+    """Bit by bit: one key for the choice of groups, then the noise of each key in their order."""
+    mechanism = partition_selection(groups=1, epsilon=0.5, delta=1e-3, method="laplace")
+    free = replace(table, account=Receipts())
+    shown = []
+    for seed in range(20):
+        found = discover(free, by="city", mechanism=mechanism, where=None, bits=seeded(seed))
+        names = sorted([*COUNTS, SECRET], key=str.encode)
+        bits = seeded(seed)
+        bits.words(2)
+        places, noisy = mechanism.release([COUNTS.get(n, 1) for n in names], bits=bits)
+        assert found.keys == tuple((names[place],) for place in places)
+        assert found.value == tuple(noisy.tolist())
+        shown += [key for (key,) in found.keys]
+    assert SECRET not in shown
+    assert shown.count("Ulm") == 20
+
+
+def test_found_keys_are_keys(table):
+    found = table.discover("city", groups_per_unit=1, method="laplace", **SURE)
+    asked = [ask.count(by="city", keys=found), ask.mean("x", by="city", keys=found)]
+    counts, means = table.release(asked, epsilon=64)
+    assert counts.keys == found.keys
+    assert counts.value == tuple(2 * COUNTS[city] for (city,) in found.keys)
+    assert all(abs(mean - 3) < 0.1 for mean in means.value)
+    whole = table.count(by="city", keys=discreet.keys(found, other=True), epsilon=32)
+    assert whole.keys == (*found.keys, (OTHER,))
+    assert whole.value[-1] == 2 + 199
+    with pytest.raises(InvalidArgument, match="by is"):
+        table.count(by="sex", keys=found, epsilon=1)
+
+
+def test_keys_from_many_sources(tmp_path):
+    listed = KeySet(keys=(("a",), ("b",)))
+    assert discreet.keys(["a", ("b",)]) == listed
+    assert discreet.keys(listed, other=True) == replace(listed, other=True)
+    public = pl.DataFrame({"region": ["n", "s", "n", None], "year": [1, 2, 1, 3]})
+    both = discreet.keys(public, columns=["region", "year"])
+    assert both == KeySet(keys=(("n", 1), ("s", 2)), names=("region", "year"))
+    (tmp_path / "k.csv").write_text('region,year\n"a, b",1\nc,\n')
+    assert discreet.keys(tmp_path / "k.csv", columns=["region"]).keys == (("a, b",), ("c",))
+    public.write_parquet(tmp_path / "k.parquet")
+    assert discreet.keys(tmp_path / "k.parquet", columns="region").keys == (("n",), ("s",))
+    for wrong in ("a", 3, tmp_path / "k.csv"):
+        with pytest.raises(InvalidArgument):
+            discreet.keys(wrong)
+    for wrong in (tmp_path / "none.csv", tmp_path, 3):
+        with pytest.raises(InvalidArgument):
+            discreet.keys(wrong, columns=["region"])
+    with pytest.raises(InvalidArgument, match="by"):
+        ask.count(keys=["a"])
+
+
+def test_what_it_costs(ledger):
+    settings = {"unit": "p", "rows_per_unit": 1, "columns": columns()}
+    pure = discreet.table(frame(), account=ledger.account("p", limit=discreet.pure(5)), **settings)
+    with pytest.raises(Unsupported):
+        pure.discover("city", groups_per_unit=1, epsilon=1, delta=1e-6)
+    small = ledger.account("s", limit=discreet.approx(1, 1e-6))
+    short = discreet.table(frame(), account=small, **settings)
+    with pytest.raises(BudgetExceeded):
+        short.discover("city", groups_per_unit=1, epsilon=1, delta=1e-5)
+    short.discover("city", groups_per_unit=1, epsilon=1, delta=1e-6)
+    with pytest.raises(BudgetExceeded):
+        short.discover("city", groups_per_unit=1, epsilon=0.1, delta=1e-7)
+    basic = discreet.table(
+        frame(), account=ledger.account("b", limit=discreet.approx(9, 1e-4)), **settings
+    )
+    basic.discover("city", groups_per_unit=1, method="laplace", epsilon=1, delta=1e-6)
+    # Gaussian noise would be less, but this account adds epsilons by now.
+    found = basic.discover("city", groups_per_unit=20, epsilon=1, delta=1e-6)
+    assert "laplace" in found.mechanism
+    swap = discreet.table(
+        frame(),
+        account=ledger.account("r", limit=discreet.approx(3, 1e-5, relation=Relation.REPLACE_ONE)),
+        relation=Relation.REPLACE_ONE,
+        **settings,
+    )
+    found = swap.discover("city", groups_per_unit=2, rho=0.1, delta=1e-6)
+    assert found.guarantee.relation is Relation.REPLACE_ONE
+    with pytest.raises(RelationMismatch):
+        found.guarantee + discreet.pure(1)
+
+
+def test_refusals(table):
+    for make in (
+        lambda: table.discover("city", **SURE),
+        lambda: table.discover("city", groups_per_unit=1, epsilon=1),
+        lambda: table.discover("city", groups_per_unit=1, delta=1e-6),
+        lambda: table.discover("nothing", groups_per_unit=1, **SURE),
+        lambda: table.discover(None, groups_per_unit=1, **SURE),
+        lambda: table.discover("city", groups_per_unit=0.5, **SURE),
+        lambda: replace(table, account=None).discover("city", groups_per_unit=1, **SURE),
+        lambda: table.count(by="city", keys=[], epsilon=1),
+    ):
+        with pytest.raises(InvalidArgument):
+            make()
+    assert not table.account.history or table.account.remaining > 0
+
+
+# ── small groups folded ───────────────────────────────────────────────────────────────────────
+
+
+def released(table, values, law, *, kind="count", exponent=0, shift=0):
+    keys = tuple((f"k{i}",) for i in range(len(values)))
+    scale = Scale(kind=kind, lower=0, upper=1, exponent=exponent, shifts=(shift,))
+    part = Noisy(name="rows", values=tuple(values), noise=law)
+    answer = Answer(title="t", names=("k",), keys=keys, scale=scale, parts=(part,))
+    found = table.count(epsilon=1)
+    return replace(found, answer=answer, value=tuple(answer.values))
+
+
+def test_small_groups_become_one(table):
+    law = DiscreteLaplace(2)
+    release = released(table, [50, 3, -1, 70, 8], law)
+    folded = release.fold(below=10)
+    assert folded.keys == (("k0",), ("k3",), (OTHER,))
+    assert folded.value == (50, 70, 10)
+    assert folded.std[2] == pytest.approx(math.sqrt(3) * law.std)
+    assert [row["k"] for row in folded.rows()] == ["k0", "k3", OTHER]
+    low, high = folded.interval(0.9)
+    assert low[2] < 10 < high[2]
+    assert (low[0], high[0]) == (release.interval(0.9)[0][0], release.interval(0.9)[1][0])
+    assert release.fold(below=-5).keys == release.keys
+    everything = release.fold(below=1000)
+    assert everything.value == (130,)
+
+
+def test_a_rest_is_joined(table):
+    found = table.count(by="city", keys=discreet.keys(["Ulm", "Paris"], other=True), epsilon=32)
+    folded = found.fold(below=100)
+    assert folded.keys == (("Ulm",), (OTHER,))
+    assert folded.value == (600, sum(found.value) - 600)
+
+
+def test_the_interval_of_the_merged_group_holds(table):
+    """Groups chosen by their own noise: the sum of the truths is inside, as often as stated."""
+    law, n = DiscreteLaplace(5), 40
+    truth = [10] * n
+    outside = naive = 0
+    release = released(table, truth, law)
+    for seed in range(400):
+        noisy = [t + z for t, z in zip(truth, law.sample(n, seeded(seed)).tolist(), strict=True)]
+        folded = reread(release, noisy, law).fold(below=10)
+        k = len(folded.merged)
+        low, high = folded.interval(0.95)
+        outside += not low[-1] <= 10 * k <= high[-1]
+        naive += abs(folded.value[-1] - 10 * k) > 1.96 * folded.std[-1]
+    assert outside == 0
+    assert naive > 200  # an interval that ignores the choice would be wrong most of the time
+
+
+def reread(release, values, law):
+    part = Noisy(name="rows", values=tuple(values), noise=law)
+    answer = replace(release.answer, parts=(part,))
+    return replace(release, answer=answer, value=tuple(answer.values))
+
+
+def test_sums_on_a_grid(table):
+    release = released(
+        table, [4, 400], DiscreteLaplace(Fraction(1, 50)), kind="sum", exponent=-2, shift=3
+    )
+    folded = release.fold(below=100)
+    assert folded.value == (800, 8)
+    low, high = folded.interval(0.9)
+    assert low[1] <= 8 - 2 < 8 + 2 <= high[1]
+
+
+def test_what_cannot_be_folded(table):
+    mean = table.mean("x", by="sex", epsilon=1)
+    with pytest.raises(Unsupported):
+        mean.fold(below=3)
+    with pytest.raises(Unsupported):
+        table.count(by="sex", epsilon=1).map(sum).fold(below=3)
+    with pytest.raises(InvalidArgument):
+        table.count(epsilon=1).fold(below=3)
+    with pytest.raises(InvalidArgument):
+        table.count(by="sex", epsilon=1).fold(below=math.nan)
