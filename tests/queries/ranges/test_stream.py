@@ -210,11 +210,24 @@ def test_keys_out_of_place():
         stream.tally(plan, [3], after=2, end=5)
 
 
-@pytest.mark.parametrize("counts", [[-1], [1.5], [[1]], [1 << 31], [True], 3], ids=str)
+@pytest.mark.parametrize("counts", [[-1], [1.5], [[1]], [True], 3], ids=str)
 def test_counts_out_of_domain(counts):
     plan = plan_stream(epsilon=1)
     with pytest.raises(OutOfDomain):
         stream.advance(plan, stream.begin(plan), counts, bits=seeded(1))
+
+
+@pytest.mark.parametrize("amount", [{"epsilon": 10**6}, {"rho": 10**9}], ids=str)
+def test_counts_beyond_all_bounds_are_cut_and_do_not_overflow(amount):
+    """No error, which would tell; and no wrap-around, even with the largest count at every step."""
+    for horizon in (3, 500):
+        plan = plan_stream(**amount, horizon=horizon)
+        most = plan.counter(0).most
+        assert most >= 2**26
+        counts = np.full(horizon, 2**63, dtype=np.uint64)
+        _, answers = stream.advance(plan, stream.begin(plan), counts, bits=seeded(1))
+        expected = most * np.arange(1, horizon + 1)
+        assert answers.values == pytest.approx(expected, rel=1e-12, abs=0.5)
 
 
 def test_the_horizon_is_the_end():

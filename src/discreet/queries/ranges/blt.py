@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import minimize
 
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
@@ -98,6 +97,8 @@ def best_blt(horizon: int) -> Blt:
 
     Heuristic: no theorem is needed, any parameters are private; the error is told from those found.
     """
+    from scipy.optimize import minimize  # noqa: PLC0415 - slow to import
+
     size = check.count("horizon", horizon)
     if size > LONGEST:
         raise InvalidArgument(f"horizon must be at most {LONGEST} steps, got {size}.")

@@ -18,6 +18,7 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.noise.bits import Bits
 from discreet.noise.law import Floats, Ints
 from discreet.queries.ranges.stream_blt import BltState
+from discreet.queries.ranges.stream_fed import LARGEST_COUNT
 from discreet.queries.ranges.stream_plan import StreamPlan
 from discreet.queries.ranges.stream_tree import TreeState
 
@@ -130,7 +131,8 @@ def _advance(
     """Some steps of one epoch."""
     epoch = plan.epoch(state.step + 1)
     counter = plan.counter(epoch)
-    inner, fed = counter.feed(state.counter, rows, bits)
+    # Cut off, not refused: an error would tell that there was so much.
+    inner, fed = counter.feed(state.counter, np.minimum(rows, counter.most), bits)
     step = state.step + len(rows)
     over = step == plan.start(epoch) + plan.length(epoch)
     base, behind, whole, part = state.base, state.behind, state.whole, state.part
@@ -163,9 +165,10 @@ def checked(plan: StreamPlan, counts: ArrayLike) -> Ints:
     rows = rows.reshape(len(rows), -1)
     if len(rows) and rows.shape[1] != plan.lanes:
         raise OutOfDomain(f"counts must be whole numbers of the shape {shape}.")
-    if rows.size and (rows.min() < 0 or rows.max() >= 1 << 31):
-        raise OutOfDomain("counts must be at least 0 and below 2**31 in each step.")
-    return rows.astype(np.int64)
+    if rows.size and rows.min() < 0:
+        raise OutOfDomain("counts must not be negative.")
+    cut: Ints = np.minimum(rows, LARGEST_COUNT).astype(np.int64)
+    return cut
 
 
 def tally(plan: StreamPlan, steps: ArrayLike, *, after: int, keys: Any = None, end: int) -> Ints:

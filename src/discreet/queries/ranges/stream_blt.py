@@ -1,6 +1,6 @@
 """Counting a stream with Gaussian noise through a buffered Toeplitz matrix, in exact integers.
 
-Released is ``y = F(x) + z`` on a grid of 2**-28: F is the matrix of `blt`, with its constants
+Released is ``y = F(x) + z`` on a grid of 2**-24: F is the matrix of `blt`, with its constants
 rounded to integers, applied in chunks of 128 steps. Inside a chunk it is an integer product; what
 came before enters through a few buffers in fixed point, which move on once a chunk. F is not quite
 linear, because fixed point rounds down; how far that can take two neighbours apart is added to the
@@ -17,20 +17,19 @@ from typing import TypeVar
 
 import numpy as np
 
-from discreet.core.errors import OutOfDomain
 from discreet.mechanisms.additive import Additive
 from discreet.noise.bits import Bits
 from discreet.noise.law import Floats, Ints
 from discreet.queries.ranges.blt import Blt
-from discreet.queries.ranges.stream_fed import Fed
+from discreet.queries.ranges.stream_fed import LARGEST_COUNT, Fed
 
 Numbers = TypeVar("Numbers", Ints, Floats)
 CHUNK = 128
-BITS = 28
+BITS = 24
 """The grid of what is released, and of the buffers."""
 _FACTOR = 31
 """Bits of the factors that buffers are multiplied by."""
-_MOST = 1 << 31
+_ROOM = 1 << 36
 """Events in one epoch and lane that the integers have room for."""
 
 
@@ -164,7 +163,7 @@ class BltCounter:
         ``noise`` says, also when the stream is chosen after seeing earlier outputs.
     Proof: theory/streams, theorems 1, 3 and 4.
     Source: Denisov, McMahan, Rush, Smith, Thakurta 2022; Smith, Thakurta 2022. F32, F33.
-    Needs: counts of steps as integers, fewer than 2**31 events an epoch; each step fed once.
+    Needs: counts of steps as integers, none above ``most``; each step fed once.
     """
 
     fixed: Fixed
@@ -174,6 +173,11 @@ class BltCounter:
     def horizon(self) -> int:
         """Steps that fit."""
         return self.fixed.horizon
+
+    @property
+    def most(self) -> int:
+        """The largest count of a step: with more in every step the integers would overflow."""
+        return min(LARGEST_COUNT, _ROOM // self.horizon)
 
     def start(self, lanes: int) -> BltState:
         """Before the first step."""
@@ -197,9 +201,6 @@ class BltCounter:
 
     def feed(self, state: BltState, counts: Ints, bits: Bits) -> tuple[BltState, Fed]:
         """Count some steps; the state that is given stays as it is."""
-        total = state.total + counts.sum(axis=0)
-        if total.max(initial=0) >= _MOST:
-            raise OutOfDomain("An epoch holds fewer than 2**31 events in a lane: count coarser.")
         held = len(state.counts)
         end = held + len(counts)
         x = _chunks(np.concatenate((state.counts, counts)))
@@ -212,7 +213,7 @@ class BltCounter:
         full = end // CHUNK
         new = BltState(
             step=state.step + len(counts),
-            total=total,
+            total=state.total + counts.sum(axis=0),
             counts=_rows(x)[full * CHUNK : end].copy(),
             buffers=buffers[full],
             released=released[full * CHUNK :].copy(),
@@ -275,8 +276,8 @@ def _times(numbers: Ints, factor: Ints) -> Ints:
 def _integer_product(x: Ints, matrix: Ints) -> Ints:
     """``x @ matrix.T`` in integers.
 
-    Proof: a chunk holds fewer than 2**31 events and the entries of the matrix are at most 2**28, so
-        with the entries cut in two the sums stay below 2**31 * 2**15 and are exact in doubles.
+    Proof: a chunk holds at most 128 * 2**31 events and the entries of the matrix are at most
+        2**24, so with the entries cut at 14 bits the sums stay below 2**53: doubles are exact.
     """
     low = matrix & ((1 << 14) - 1)
     doubles = x.astype(np.float64)

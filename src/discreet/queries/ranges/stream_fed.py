@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from discreet.noise.law import Floats, Ints
 
+LARGEST_COUNT = (1 << 31) - 1
+"""In one step and lane; what is above is cut off, which moves no neighbours apart."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fed:

@@ -48,6 +48,10 @@ class Counter(Protocol):
     def horizon(self) -> int:
         """Steps that fit."""
 
+    @property
+    def most(self) -> int:
+        """The largest count of a step that the integers have room for."""
+
     def start(self, lanes: int) -> Any:
         """The state before the first step."""
 

@@ -24,7 +24,7 @@ from discreet.core import check
 from discreet.noise.bits import Bits
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.law import Floats, Ints
-from discreet.queries.ranges.stream_fed import Fed
+from discreet.queries.ranges.stream_fed import LARGEST_COUNT, Fed
 
 Flags: TypeAlias = NDArray[np.bool_]
 Then: TypeAlias = Literal["end", "epochs", "window"]
@@ -177,6 +177,11 @@ class TreeCounter:
     def horizon(self) -> int:
         """Steps that fit."""
         return self.chain.horizon
+
+    @property
+    def most(self) -> int:
+        """The largest count of a step: with more in every step the integers would overflow."""
+        return min(LARGEST_COUNT, (1 << 61) // self.horizon)
 
     def start(self, lanes: int) -> TreeState:
         """Before the first step."""
