@@ -170,9 +170,11 @@ def test_what_it_costs(ledger):
         frame(), account=ledger.account("b", limit=discreet.approx(9, 1e-4)), **settings
     )
     basic.discover("city", groups_per_unit=1, method="laplace", epsilon=1, delta=1e-6)
-    # Gaussian noise would be less, but this account adds epsilons by now.
     found = basic.discover("city", groups_per_unit=20, epsilon=1, delta=1e-6)
     assert "laplace" in found.mechanism
+    # Gaussian noise would be less, but this account adds epsilons by now.
+    with pytest.raises(BudgetExceeded, match="concentrated"):
+        basic.discover("city", groups_per_unit=20, epsilon=1, delta=1e-6, method="gaussian")
     swap = discreet.table(
         frame(),
         account=ledger.account("r", limit=discreet.approx(3, 1e-5, relation=Relation.REPLACE_ONE)),

@@ -10,10 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from discreet.core import check
-from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.errors import InvalidArgument
 from discreet.data.expression import Expression
 from discreet.data.plan import Limits
-from discreet.ledger.account import Account
 from discreet.mechanisms.partition import Method, PartitionSelection, partition_selection
 from discreet.noise.bits import Bits
 from discreet.queries import ask
@@ -27,8 +26,6 @@ from discreet.table.release import Release, value_of
 
 if TYPE_CHECKING:
     from discreet.table.opened import Opened
-
-_METHODS: tuple[Method, ...] = ("laplace", "gaussian")
 
 
 def selection(
@@ -48,29 +45,16 @@ def selection(
         )
     if "delta" not in amount:
         raise InvalidArgument("delta must be given: the chance that the key of one unit is shown.")
-    kinds = (method,) if method or "rho" in amount else _METHODS
-    made = [
-        partition_selection(
-            groups=check.count("groups_per_unit", groups),
-            minimum=minimum,
-            method=kind,
-            relation=table.setting.relation,
-            delta=amount["delta"],
-            epsilon=amount.get("epsilon"),
-            rho=amount.get("rho"),
-        )
-        for kind in kinds
-    ]
-    # The lower threshold, of those that the account can pay: it may add epsilons only.
-    made.sort(key=lambda one: one.threshold)
-    return next((one for one in made if _affords(table.account, one)), made[0])
-
-
-def _affords(account: Account | None, mechanism: PartitionSelection) -> bool:
-    try:
-        return account is None or account.affords(mechanism.guarantee)
-    except Unsupported:
-        return False
+    # Laplace noise has an epsilon, and epsilons add up in every account.
+    return partition_selection(
+        groups=check.count("groups_per_unit", groups),
+        minimum=minimum,
+        method=method or (None if "rho" in amount else "laplace"),
+        relation=table.setting.relation,
+        delta=amount["delta"],
+        epsilon=amount.get("epsilon"),
+        rho=amount.get("rho"),
+    )
 
 
 def discover(

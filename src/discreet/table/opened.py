@@ -52,6 +52,9 @@ class Opened:
         For groups that nobody knows beforehand: columns declared as `text`, or with too many
         values. Of one unit ``groups_per_unit`` keys count; a key that one unit alone has is shown
         with probability at most ``delta``. Use the result as ``keys`` of other questions.
+
+        ``epsilon`` buys Laplace noise; for many groups per unit ``method="gaussian"``, or ``rho``,
+        needs less of it.
         """
         mechanism = selection(
             self,
