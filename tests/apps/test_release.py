@@ -119,6 +119,86 @@ def test_quantiles_and_covariances_from_a_file(file):
     assert "chosen by their rank" in page
 
 
+TARGETS = """
+[[statistic]]
+name = "People"
+kind = "count"
+by = ["sex"]
+within = 50
+[[statistic]]
+name = "Pay"
+kind = "mean"
+of = "pay"
+by = ["sex"]
+within = 100
+rows = 3000
+[[statistic]]
+name = "Middle pay"
+kind = "median"
+of = "pay"
+within = 0.02
+rows = 3000
+[[statistic]]
+name = "Asked too much"
+kind = "count"
+epsilon = 0.01
+within = 3
+"""
+HEAD = FILE[: FILE.index("[[statistic]]")]
+
+
+@pytest.mark.parametrize("limit", ["epsilon = 20", "rho = 2", "epsilon = 20, delta = 1e-6"])
+@pytest.mark.usefixtures("people")
+def test_targets_find_their_amounts(file, limit):
+    targets = TARGETS if "rho" not in limit else TARGETS.replace("epsilon = 0.01", "rho = 1e-5")
+    file.write_text(HEAD.replace("epsilon = 2, delta = 1e-6", limit) + targets)
+    content = json.loads(run("plan", file, "--json").stdout)
+    people, pay, middle, asked = content["statistics"]
+    for one, target in ((people, 50), (pay, 100), (middle, 0.02)):
+        assert one["target"] == target
+        assert one["met"] is True
+        assert one["width"] <= target
+        assert one["amount"].startswith("rho" if "rho" in limit else "epsilon")
+    assert (asked["met"], asked["amount"]) == (False, None)
+    # The count and the mean share their rows, so only what is alone is barely met.
+    assert middle["width"] > 0.0199
+    shown = run("plan", file).output
+    assert f"{people['amount']}  # People" in shown
+    assert "missed" in shown
+    # What was found, written down, is the same plan.
+    written = targets
+    for one, target in ((people, "within = 50"), (pay, "within = 100"), (middle, "within = 0.02")):
+        written = written.replace(target, one["amount"])
+    file.write_text(HEAD.replace("epsilon = 2, delta = 1e-6", limit) + written)
+    again = json.loads(run("plan", file, "--json").stdout)
+    assert [x["width"] for x in again["statistics"]] == [x["width"] for x in content["statistics"]]
+    file.write_text(HEAD.replace("epsilon = 2, delta = 1e-6", limit) + targets)
+    assert run("release", file).exit_code == 0
+
+
+def test_targets_that_do_not_fit_are_relaxed(file):
+    file.write_text(HEAD.replace("epsilon = 2, delta = 1e-6", "epsilon = 0.2") + TARGETS)
+    content = json.loads(run("plan", file, "--json").stdout)
+    assert content["affordable"] is False
+    factor = content["relax"]
+    assert f"{factor:g} times as wide" in run("plan", file).output
+    for scale, fits in ((factor, True), (factor * 0.98, False)):
+        wide = TARGETS
+        for target in (50, 100, 0.02):
+            wide = wide.replace(f"within = {target}\n", f"within = {target * scale}\n")
+        file.write_text(HEAD.replace("epsilon = 2, delta = 1e-6", "epsilon = 0.2") + wide)
+        assert json.loads(run("plan", file, "--json").stdout)["affordable"] is fits
+
+
+def test_targets_need_rows_where_the_error_does(file):
+    file.write_text(HEAD + TARGETS.replace("rows = 3000", ""))
+    done = run("plan", file)
+    assert done.exit_code == 2
+    assert "statistic 2: rows must be stated" in done.output
+    file.write_text(HEAD + TARGETS.replace("within = 0.02", "within = -1"))
+    assert "statistic 3: within must be positive" in run("plan", file).output
+
+
 def test_a_plan_needs_no_data(file):
     done = run("plan", file)
     assert done.exit_code == 0, done.output

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -51,6 +52,7 @@ class Shape:
         return -(-self.leaves // self.block(level))
 
 
+@lru_cache(maxsize=256)
 def best_shape(leaves: int, *, gaussian: bool) -> Shape:
     """The branching with the least variance at the worst prefix, for equal shares of a budget."""
 

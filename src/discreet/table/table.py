@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, Unpack
+from typing import Literal, TypeAlias, Unpack, cast
 
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.exact import Number
@@ -26,6 +26,7 @@ from discreet.queries.ask import By, Keys, Method, Query, Value
 from discreet.queries.budget import budget
 from discreet.queries.design import Design, Setting, design
 from discreet.queries.forecast import Forecast, forecast
+from discreet.queries.targets import Currency, amount_for
 from discreet.table.charge import fresh_key, protection, reserved
 from discreet.table.opened import Amount, Opened
 from discreet.table.release import Release, value_of
@@ -174,6 +175,33 @@ class Table(Opened):
         """
         planned = self._design([query], None, epsilon=epsilon, delta=delta, rho=rho)
         return forecast(planned.questions[0], rows=rows, level=level)
+
+    def amount_for(
+        self,
+        query: Query,
+        *,
+        within: Number,
+        rows: int | None = None,
+        level: float = _LEVEL,
+        currency: Currency = "epsilon",
+        delta: Number | None = None,
+    ) -> Amount:
+        """The smallest amount at which the error of an answer stays within a half-width.
+
+        It goes where an amount is asked: ``table.release([query], **amount)``. Nothing is read or
+        spent. For quantiles ``within`` is an error of rank, as a share of the rows.
+        """
+        found = amount_for(
+            query,
+            setting=self.setting,
+            within=within,
+            rows=rows,
+            level=level,
+            currency=currency,
+            delta=delta,
+        )
+        parts = {"epsilon": found.epsilon, "delta": found.delta, "rho": found.rho}
+        return cast("Amount", {name: float(x) for name, x in parts.items() if x is not None})
 
     def release(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,13 @@ from rich.table import Table
 
 from discreet.apps.cli.budget import Standing, amount, limit_in_words, standing
 from discreet.apps.cli.release_file import ReleaseFile, read
+from discreet.queries.budget import Budget
 from discreet.queries.design import Design
 from discreet.queries.forecast import forecast
 from discreet.table.release import worth
+
+_WIDEST = 1 << 20
+_CLOSE = Fraction(101, 100)
 
 
 def run(path: Path, *, as_json: bool) -> int:
@@ -35,10 +40,12 @@ def run(path: Path, *, as_json: bool) -> int:
         soft_wrap=True,
     )
     if not content["affordable"]:
-        console.print(
-            "[bold]This is more than is left[/]: lower the amounts or drop a statistic.",
-            soft_wrap=True,
-        )
+        console.print(f"[bold]This is more than is left[/]: {_advice(content)}", soft_wrap=True)
+    if content["targets"]:
+        console.print("Amounts for the stated targets, to write into the file:")
+        for one in content["statistics"]:
+            if one["amount"] is not None:
+                console.print(f"  {one['amount']}  # {one['name']}", markup=False, highlight=False)
     if any(one["step"] is not None for one in content["statistics"]):
         console.print(
             "Quantiles: the error is one of rank, as a share of the rows; add half a bin in value.",
@@ -65,23 +72,66 @@ def _content(file: ReleaseFile, planned: Design, found: Standing) -> dict[str, A
             "width": error.width,
             "level": error.level,
             "step": error.step,
+            "target": None if one.within is None else float(one.within),
+            "met": None if one.within is None else (error.width or math.inf) <= one.within,
+            "amount": _toml(one.budget) if one.found else None,
             "sensitivity": [
                 {"of": m.part.name, "l1": m.move.l1, "l2_squared": m.move.l2_squared}
                 for m in question.measurements
             ],
         }
+    affordable = found.affords(planned.guarantee)
+    targets = any(one.found for one in file.statistics)
     return {
         "title": file.title,
         "statistics": statistics,
+        "targets": targets,
+        "relax": _relax(file, found) if targets and not affordable else None,
         "passes": len(planned.passes),
         "account": found.name,
         "exists": found.account is not None,
         "limit": json.loads(found.limit.to_json()),
         "remaining": found.remaining,
-        "affordable": found.affords(planned.guarantee),
+        "affordable": affordable,
         "cost": _finite(amount(planned.guarantee, found.limit)),
         "share": _finite(found.share(planned.guarantee)),
     }
+
+
+def _relax(file: ReleaseFile, found: Standing) -> float | None:
+    """How many times as wide all targets must be to fit into what is left; None if that is no use.
+
+    A hundredth part too wide at most; the answer has been checked.
+    """
+
+    def fits(factor: Fraction) -> bool:
+        return found.affords(file.relaxed(factor).design().guarantee)
+
+    low, high = Fraction(1), Fraction(2)
+    while not fits(high):
+        low, high = high, 2 * high
+        if high > _WIDEST:
+            return None
+    while high > low * _CLOSE:
+        middle = (high + low) / 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return float(math.ceil(high * 100) / Fraction(100))
+
+
+def _advice(content: dict[str, Any]) -> str:
+    if content["relax"] is not None:
+        return (
+            f"make every target at least {content['relax']:g} times as wide, or drop a statistic."
+        )
+    return "lower the amounts or drop a statistic."
+
+
+def _toml(budget: Budget) -> str:
+    """The amount as it stands in a release file."""
+    if budget.rho is not None:
+        return f"rho = {float(budget.rho)!r}"
+    also = "" if budget.delta is None else f"; delta = {float(budget.delta)!r}"
+    return f"epsilon = {float(budget.epsilon or 0)!r}{also}"
 
 
 def _table(title: str, statistics: list[dict[str, Any]]) -> Table:
@@ -104,9 +154,10 @@ def _table(title: str, statistics: list[dict[str, Any]]) -> Table:
 def _within(one: dict[str, Any]) -> str:
     if one["width"] is None:
         return "state rows"
+    missed = " (target missed)" if one["met"] is False else ""
     if one["step"] is None:
-        return f"±{one['width']:.4g}"
-    return f"±{one['width']:.3g} rank"
+        return f"±{one['width']:.4g}{missed}"
+    return f"±{one['width']:.3g} rank{missed}"
 
 
 def _percent(share: float | None) -> str:

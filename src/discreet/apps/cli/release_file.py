@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
 from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
+from discreet.core import check
 from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.core.relation import Relation
 from discreet.data import schema
@@ -20,6 +21,7 @@ from discreet.queries import ask
 from discreet.queries.ask import KeySet, Query
 from discreet.queries.budget import Budget, budget
 from discreet.queries.design import Design, Setting, design, join
+from discreet.queries.targets import amount_for
 
 _COLUMNS: Mapping[str, Callable[..., Declared]] = {
     "integer": schema.integer,
@@ -44,7 +46,8 @@ _AMOUNTS = ("epsilon", "delta", "rho")
 _SUMS = ("sum", "mean", "variance", "covariance")
 _KINDS = ("count", "units", "histogram", *_SUMS, "median", "quantiles")
 _RANKS = ("levels", "bins", "method")
-_ASKED = ("name", "kind", "of", "by", "keys", "edges", *_RANKS, "where", "rows", *_AMOUNTS)
+_ROWS = ("by", "keys", "edges", "where", "rows")
+_ASKED = ("name", "kind", "of", *_ROWS, *_RANKS, "within", *_AMOUNTS)
 _OWN: Mapping[str, tuple[str, ...]] = {
     "edges": ("histogram",),
     "levels": ("quantiles",),
@@ -55,11 +58,17 @@ _OWN: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistic:
-    """One statistic of the file: the question, what it may cost, the rows that are expected."""
+    """One statistic of the file: the question, what it may cost, the rows that are expected.
+
+    ``within`` is the half-width (95%) that is wanted. Without an amount the budget is the smallest
+    that meets it, and ``found`` says so.
+    """
 
     query: Query
     budget: Budget
     rows: int | None
+    within: Fraction | None = None
+    found: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +85,18 @@ class ReleaseFile:
     account: str
     limit: Guarantee | None
     statistics: tuple[Statistic, ...]
+
+    def relaxed(self, factor: Fraction) -> ReleaseFile:
+        """The same file with targets so many times as wide, where amounts follow from them."""
+        return replace(
+            self,
+            statistics=tuple(
+                _targeted(one, one.within * factor, setting=self.setting)
+                if one.found and one.within is not None
+                else one
+                for one in self.statistics
+            ),
+        )
 
     def design(self) -> Design:
         """All statistics together; those that share rows and groups also share a pass."""
@@ -137,7 +158,10 @@ def read(path: Path) -> ReleaseFile:
         ledger=_ledger(_text(account, "account", "ledger"), path.parent),
         account=_text(account, "account", "name"),
         limit=None if "limit" not in account else _limit(account["limit"], relation),
-        statistics=tuple(_statistic(i, one, path.parent) for i, one in enumerate(statistics, 1)),
+        statistics=tuple(
+            _statistic(i, one, path.parent, setting=setting, limit=account.get("limit"))
+            for i, one in enumerate(statistics, 1)
+        ),
     )
 
 
@@ -146,17 +170,39 @@ def _columns(content: Mapping[str, Any]) -> Mapping[str, Any]:
     return _known("columns", columns, tuple(columns))
 
 
-def _statistic(number: int, given: Mapping[str, Any], folder: Path) -> Statistic:
+def _statistic(
+    number: int, given: Mapping[str, Any], folder: Path, *, setting: Setting, limit: object
+) -> Statistic:
     where = f"statistic {number}"
     _known(where, given, _ASKED)
     try:
-        return Statistic(
-            query=_query(given, folder),
-            budget=budget(**{name: given.get(name) for name in _AMOUNTS}),
-            rows=given.get("rows"),
-        )
+        query, within, rows = _query(given, folder), given.get("within"), given.get("rows")
+        wanted = None if within is None else check.positive("within", within)
+        amounts = {name: given.get(name) for name in _AMOUNTS}
+        if wanted is None or amounts["epsilon"] is not None or amounts["rho"] is not None:
+            return Statistic(query=query, budget=budget(**amounts), rows=rows, within=wanted)
+        # In the currency of the account, as far as the file says it.
+        concentrated = isinstance(limit, Mapping) and bool({"rho", "mu"} & set(limit))
+        kind = budget(epsilon=1, delta=amounts["delta"])
+        if concentrated and kind.delta is None:
+            kind = budget(rho=1)
+        found = Statistic(query=query, budget=kind, rows=rows, found=True)
+        return _targeted(found, wanted, setting=setting)
     except (PrivacyError, TypeError) as error:
         raise InvalidArgument(f"{where}: {error}") from None
+
+
+def _targeted(one: Statistic, within: Fraction, *, setting: Setting) -> Statistic:
+    """The statistic at the smallest amount, of the kind that it has, that meets a target."""
+    found = amount_for(
+        one.query,
+        setting=setting,
+        within=within,
+        rows=one.rows,
+        currency="epsilon" if one.budget.rho is None else "rho",
+        delta=one.budget.delta,
+    )
+    return replace(one, budget=found, within=within)
 
 
 def _query(given: Mapping[str, Any], folder: Path) -> Query:

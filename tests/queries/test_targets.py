@@ -1,0 +1,77 @@
+"""Targets: the smallest amount that meets them, by the forecast itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from discreet.core.errors import InvalidArgument
+from discreet.data.plan import Limits
+from discreet.data.schema import category, integer
+from discreet.queries import ask
+from discreet.queries.budget import Budget
+from discreet.queries.design import Setting, design
+from discreet.queries.forecast import forecast
+from discreet.queries.targets import amount_for
+
+SETTING = Setting(
+    schema={"x": integer(lower=0, upper=1000), "g": category(["a", "b"], other=False)},
+    unit="u",
+    limits=Limits(rows_per_unit=2),
+)
+CASES = {
+    "count": (ask.count(by="g"), 50),
+    "sum": (ask.total("x"), 10_000),
+    "mean": (ask.mean("x"), 10),
+    "variance": (ask.variance("x"), 20_000),
+    "covariance": (ask.covariance("x", "x"), 20_000),
+    "median": (ask.median("x"), 0.01),
+    "quantiles": (ask.quantiles("x", [0.1, 0.5, 0.9], method="tree"), 0.01),
+}
+
+
+def width(query, budget):
+    (question,) = design([query], setting=SETTING, budget=budget).questions
+    return forecast(question, rows=2000).width
+
+
+@pytest.mark.parametrize("currency", ["epsilon", "rho"])
+@pytest.mark.parametrize("kind", CASES)
+def test_the_target_is_met_and_less_would_not_do(kind, currency):
+    query, within = CASES[kind]
+    found = amount_for(query, setting=SETTING, within=within, rows=2000, currency=currency)
+    amount = getattr(found, currency)
+    assert found == Budget(**{currency: amount})
+    assert width(query, found) <= within
+    less = replace(found, **{currency: amount * Fraction(995, 1000)})
+    assert width(query, less) > within
+
+
+def test_an_amount_at_a_delta():
+    found = amount_for(ask.count(), setting=SETTING, within=20, delta=1e-6)
+    assert found.delta == Fraction(1, 10**6)
+    assert width(ask.count(), found) <= 20
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"within": 0},
+        {"within": -1},
+        {"within": 10, "currency": "euro"},
+        {"within": 10, "currency": "rho", "delta": 1e-6},
+        {"within": 10, "level": 1},
+    ],
+)
+def test_what_makes_no_sense_is_refused(wrong):
+    with pytest.raises(InvalidArgument):
+        amount_for(ask.count(), setting=SETTING, **wrong)
+
+
+def test_what_cannot_be_met_is_said():
+    with pytest.raises(InvalidArgument, match="rows must be stated"):
+        amount_for(ask.mean("x"), setting=SETTING, within=10)
+    with pytest.raises(InvalidArgument, match="cannot be met"):
+        amount_for(ask.median("x"), setting=SETTING, within=1e-9, rows=2)
