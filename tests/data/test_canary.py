@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+from dataclasses import replace
 
 import duckdb
 import narwhals.stable.v2 as nw
@@ -14,12 +15,13 @@ import pyarrow.parquet
 import pytest
 
 from discreet.core.errors import InvalidArgument, PrivacyError
-from discreet.data import duckdb_engine, narwhals_engine
-from discreet.data.collect import collect
+from discreet.data import duckdb_engine, narwhals_engine, schema
+from discreet.data.collect import collect, engine_of
 from discreet.data.expression import col
+from discreet.data.keys import KeyPlan, collect_keys
 from discreet.data.plan import Limits, Plan, count, total, units
-from discreet.data.schema import boolean, category, integer
-from discreet.data.source import EngineFailure, open_source
+from discreet.data.schema import Lookup, boolean, category, integer
+from discreet.data.source import EngineFailure, Joined, open_source
 
 SECRET = "CANARY-7316"
 NUMBER = 731_655_901
@@ -192,6 +194,41 @@ def test_whatever_an_engine_raises(monkeypatch, tmp_path, error):
         caught = refuses(lambda source=source: collect(PLAN, source=source, key=1))
         assert caught.__context__ is None
         assert caught.__cause__ is None
+
+
+@pytest.mark.parametrize("form", ["frame", "relation"])
+def test_keys_and_rows_of_units(monkeypatch, form):
+    """What the engines also return: keys that occur, and one row of each unit."""
+    frame = pa.table({**ROWS, "x": [1, 2, 3]})
+    source = open_source(frame if form == "frame" else duckdb.connect().from_arrow(frame))
+    plan = KeyPlan(schema={"k": schema.text()}, by={"k": col("k")}, groups_per_unit=1, unit="who")
+    found = collect_keys(plan, source=source, key=1)
+    assert (SECRET,) in found.keys
+    assert SECRET not in repr(found) + repr(plan) + repr(plan.program())
+    people = Joined(source=source, other=source, unit="who", attached={"x": PLAN.schema["x"]})
+    lookup = Lookup(source="who", inner=PLAN.schema["x"], textual=True, keys=(), codes=())
+    joined = replace(PLAN, schema={**PLAN.schema, "x": lookup})
+    assert collect(joined, source=people, key=1).columns["n"].sum() == 2
+    filled = replace(lookup, keys=(SECRET,), codes=(NUMBER,))
+    assert SECRET not in repr(filled) + repr(people)
+    assert str(NUMBER) not in repr(filled)
+
+    def fail(*_, **__):
+        raise ValueError(f"{SECRET} {NUMBER}")
+
+    monkeypatch.setattr(duckdb_engine, "_fetch", fail)
+    monkeypatch.setattr(narwhals_engine, "_limited", fail)
+    engine = engine_of(source)
+    for action in (
+        lambda: collect_keys(plan, source=source, key=1),
+        lambda: engine.rows(PLAN.program(), key=1),
+        lambda: engine.spread(PLAN.program()),
+        lambda: collect(joined, source=people, key=1),
+    ):
+        refuses(action, EngineFailure)
+    monkeypatch.setattr(KeyPlan, "key", fail)
+    monkeypatch.setattr(type(engine), "keys", lambda *_, **__: [(0, 1, SECRET)])
+    refuses(lambda: collect_keys(plan, source=source, key=1), EngineFailure)
 
 
 def test_names_twice():

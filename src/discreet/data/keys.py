@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from discreet.data.collect import engine_of
 from discreet.data.expression import Expression
 from discreet.data.plan import Key, Limits, Program, radix
 from discreet.data.schema import Schema
-from discreet.data.source import Source
+from discreet.data.source import Source, sealed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -98,6 +98,10 @@ class Found:
 def collect_keys(plan: KeyPlan, *, source: Source, key: int) -> Found:
     """The keys that occur; ``key`` decides which keys of a unit above its limit are kept."""
     rows = engine_of(source).keys(plan.program(), key=check.count("key", key, minimum=0))
+    return sealed("sorting the keys", lambda: _found(plan, rows))
+
+
+def _found(plan: KeyPlan, rows: Sequence[Sequence[Any]]) -> Found:
     # Not the engine's order: by texts as bytes, then by declared values.
     ordered = sorted(rows, key=lambda row: (*(str(t).encode() for t in row[2:]), int(row[0])))
     return Found(

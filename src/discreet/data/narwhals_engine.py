@@ -62,15 +62,17 @@ class NarwhalsEngine:
         there = np.logical_and.reduce([unit.there, *(codes >= 0 for _, codes in found)])
         # The order of keys is that of their texts, then of the index.
         index = np.broadcast_to(_evaluate(program.index, codes), len(data))
-        listed = np.stack([*(codes for _, codes in found), index], axis=1)
-        names, group = np.unique(listed, axis=0, return_inverse=True)
-        codes = {**codes, _GROUP: group.reshape(-1).astype(np.int64)}
-        counted = replace(program, index=Ref(_GROUP), size=max(len(names), 1), count_units=True)
-        rows = _limited(counted, codes, replace(unit, there=there), key)
-        return [
-            (int(names[g][-1]), units, *(known[i] for (known, _), i in zip(found, names[g])))  # noqa: B905
-            for g, _, units in _aggregate(counted, rows)
-        ]
+        parts = [*(ranks for _, ranks in found), index]
+        group = _together(parts)
+        counted = replace(program, index=Ref(_GROUP), size=len(data) + 1, count_units=True)
+        rows = _limited(counted, {**codes, _GROUP: group}, replace(unit, there=there), key)
+        _, heads = np.unique(group, return_index=True)
+        answer = []
+        for g, _, units in _aggregate(counted, rows):
+            *ranks, place = (int(part[heads[g]]) for part in parts)
+            known = (names[rank] for (names, _), rank in zip(found, ranks, strict=True))
+            answer.append((place, units, *known))
+        return answer
 
     def _rows(self, program: Program, key: int) -> Sequence[Sequence[Any]]:
         data, codes = self._read(program)
@@ -82,9 +84,12 @@ class NarwhalsEngine:
     def _spread(self, program: Program) -> tuple[Sequence[Row], Sequence[Row]]:
         data, codes = self._read(program)
         rows = _limited(program, codes, _unit(program, data, self.source.columns), 0)
-        _, many = np.unique(rows.unit, return_counts=True)
-        pairs = np.unique(np.stack([rows.unit, rows.group], axis=1), axis=0)
-        _, groups = np.unique(pairs[:, 0], return_counts=True)
+        if len(rows.unit) == 0:
+            return [], []
+        rows = rows.take(np.lexsort((rows.group, rows.unit)))
+        starts = np.flatnonzero(_first(rows.unit))
+        many = np.diff(starts, append=len(rows.unit))
+        groups = np.add.reduceat(_first(rows.unit, rows.group).astype(np.int64), starts)
         first, second = (np.unique(n, return_counts=True) for n in (many, groups))
         return list(zip(*first, strict=True)), list(zip(*second, strict=True))
 
@@ -158,6 +163,16 @@ def _unit(program: Program, data: nw.DataFrame[Any], types: Mapping[str, Type]) 
     values = by_value(texts(series, kind), identity)
     numbers = np.array([0, *map(_number, names[1:])], dtype=np.int64)
     return _Unit(identity=values, number=numbers[values], there=values > 0, names=tuple(names))
+
+
+def _together(parts: Sequence[Ints]) -> Ints:
+    """The rank of each row among all different rows of these columns, in their order."""
+    rank = np.zeros(len(parts[0]), dtype=np.int64)
+    for part in parts:
+        values, place = np.unique(part, return_inverse=True)
+        if len(values) > 1:
+            rank = np.unique(rank * len(values) + place, return_inverse=True)[1]
+    return rank
 
 
 def _ranked(series: Series) -> tuple[list[str], Ints]:
