@@ -23,8 +23,10 @@ from discreet.mechanisms.truncated import truncated_laplace
 from discreet.noise.bits import seeded, system
 from discreet.queries import ask
 from discreet.queries.keys import keys
+from discreet.queries.ranges.stream_plan import plan_stream
 from discreet.report.plot import plot
 from discreet.table.release import Release
+from discreet.table.stream import stream
 from discreet.table.table import table
 
 __version__ = "0.1.0"
@@ -56,11 +58,13 @@ __all__ = [
     "laplace",
     "noisy_max",
     "permute_and_flip",
+    "plan_stream",
     "plot",
     "pure",
     "randomised_response",
     "real",
     "seeded",
+    "stream",
     "system",
     "table",
     "text",
