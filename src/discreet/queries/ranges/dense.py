@@ -30,7 +30,7 @@ LARGEST_GAUSSIAN = 2048
 LARGEST_LAPLACE = 512
 _GAP = 1e-3
 _ROUNDS = 60
-_STARTS = 3
+_STARTS = 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -16,6 +16,7 @@ from discreet.queries.ranges.workload import Workload, energies
 
 _STEPS = 60
 _LAST_STEPS = 400
+_LEAST = 1e-7
 _MANY_CELLS = 1 << 16
 
 
@@ -122,4 +123,5 @@ def _balanced(
         _, pull = found.cost(chains, shares, price)
         shares = shares * np.maximum(pull, 1e-300) ** power
         shares /= shares.sum(axis=1, keepdims=True)
+        shares = np.maximum(shares, _LEAST)  # a level that fades must not make others vanish
     return shares, found.cost(chains, shares, price)[0]

@@ -25,9 +25,9 @@ from discreet.queries.ranges.strategy import Contribution, Strategy
 from discreet.queries.ranges.workload import Lengths, Listed, Workload, listed
 
 BRANCHINGS = (2, 4, 8, 16, 32)
-_SMALL_GAUSSIAN = 512
-_SMALL_LAPLACE = 128
-"""Up to these sizes matrices are optimised without being asked for: it takes about a second."""
+_SMALL_GAUSSIAN = 1024
+_SMALL_LAPLACE = 256
+"""Up to these sizes matrices are optimised without being asked for: it takes seconds."""
 _TRIED = 1 << 14
 _TRIED_ROOTS = 1 << 6
 
