@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -116,6 +117,23 @@ def test_all_keys_of_a_unit_without_the_limit_is_noticed():
     assert found_in(many, rows)[0] == tuple((c,) for c in sorted(CITIES, key=str.encode))
 
 
+def test_a_connection_cannot_merge_keys():
+    """Neither collation nor default order of a user's own connection changes what is found."""
+    rows = [{"u": i, "city": c, "street": "a", "x": 0} for i, c in enumerate([*CITIES, "Rome"])]
+    plan = KeyPlan(schema=SCHEMA, unit="u", by={"city": col("city")}, groups_per_unit=1)
+    with duckdb.connect() as connection:
+        connection.execute("SET default_collation = 'NOCASE.NOACCENT'")
+        connection.execute("SET default_order = 'DESC'")
+        source = open_source(connection.from_arrow(sources.arrow(rows, TYPES)))
+        found = collect_keys(plan, source=source, key=5)
+        assert (found.keys, found.units.tolist()) == found_in(plan, rows)
+        listed = PLANS[0]
+        table = collect(listed, source=source, key=5)
+    assert len(found.keys) == len(CITIES)
+    got = {name: [int(v) for v in column] for name, column in table.columns.items()}
+    assert got == reference.collect(listed, rows, key=5)
+
+
 # ── groups of open text, and the rest ─────────────────────────────────────────────────────────
 
 LISTED = (("Rome",), ("日本",), ("nowhere",), ("o'b",))
@@ -153,6 +171,21 @@ def test_open_text_by_listed_keys(make, folder):
         assert got == reference.collect(plan, rows, key=3)
         assert (table.keys[-1] == (OTHER,) * len(plan.by)) is plan.other
         assert len(table.keys) == len(plan.keys) + plan.other
+
+
+@given(rows=st.lists(ROW, max_size=14), plan=st.sampled_from(PLANS), unit=st.integers(1, 4))
+def test_one_unit_moves_listed_groups_and_the_rest_as_claimed(rows, plan, unit):
+    with_all, without = (
+        collect(plan, source=open_source(sources.arrow(part, TYPES)), key=2).columns
+        for part in (rows, [row for row in rows if row["u"] != unit])
+    )
+    for name in plan.aggregates:
+        change = [abs(int(a) - int(b)) for a, b in zip(with_all[name], without[name], strict=True)]
+        reach = plan.reach(name)
+        assert sum(c != 0 for c in change) <= reach.groups
+        assert max(change) <= reach.linf
+        assert sum(change) <= reach.l1
+        assert sum(c * c for c in change) <= reach.l2_squared
 
 
 def test_the_rest_is_what_is_not_listed():

@@ -74,6 +74,14 @@ def test_keys_with_their_counts(table):
     assert table.account.spent == found.guarantee
 
 
+def test_the_price_is_told_at_a_delta_that_has_one(table):
+    found = table.discover("city", groups_per_unit=1, epsilon=1, delta=1e-4)
+    assert "epsilon 1 at delta 0.0001" in str(found)
+    assert "epsilon 1 at delta 1e-06" in str(
+        table.discover("city", groups_per_unit=1, epsilon=1, delta=1e-6)
+    )
+
+
 def test_several_columns_and_a_condition(table):
     found = table.discover(
         ["sex", "city"], groups_per_unit=1, where=col("x") < 5, method="laplace", **SURE

@@ -20,6 +20,7 @@ from discreet.table.fold import Folded, fold
 VERSION = 1
 DELTA = 1e-6
 """Where epsilon is told of guarantees that have no pure one."""
+_LARGEST_DELTA = 0.01
 _SHOWN = 20
 _LEVEL = 0.95
 
@@ -162,7 +163,15 @@ def worth(guarantee: Guarantee, *, delta: float = DELTA) -> str:
     pure = guarantee.epsilon(0.0)
     if math.isfinite(pure):
         return f"epsilon {pure:.4g}"
-    return f"epsilon {guarantee.epsilon(delta):.4g} at delta {delta:g}"
+    shown = told_delta(guarantee, delta=delta)
+    return f"epsilon {guarantee.epsilon(shown):.4g} at delta {shown:g}"
+
+
+def told_delta(guarantee: Guarantee, *, delta: float = DELTA) -> float:
+    """The delta at which epsilon is told: larger where a mechanism itself has a larger one."""
+    while delta < _LARGEST_DELTA and not math.isfinite(guarantee.epsilon(delta)):
+        delta = float(f"{10 * delta:.3g}")
+    return delta
 
 
 def value_of(answer: Answer) -> Any:
