@@ -365,6 +365,8 @@ def test_a_planted_secret_appears_nowhere(make, rich, tmp_path, capfd, caplog, m
         lambda: t.count(by="sex", epsilon=1),
         lambda: t.mean("age", by="sex", epsilon=1),
         lambda: t.variance("age", rho=1),
+        lambda: t.median("age", epsilon=1),
+        lambda: t.quantiles("age", [0.2, 0.8], by="sex", method="tree", epsilon=1),
         lambda: t.units(where=col("age") > 60, epsilon=1, delta=1e-6),
     ):
         try:
