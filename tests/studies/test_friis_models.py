@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from discreet.leakage import ranges
 from discreet.studies.friis import central_model
 from discreet.studies.friis.counts import SEED, even, total_law, visits
 from discreet.studies.friis.cover import cover, height, level_counts, starts
@@ -93,6 +94,24 @@ def test_the_published_tree_is_the_code_of_the_thesis(degree):
             for f in first
         ]
         np.testing.assert_allclose(got, want, atol=1e-12)
+
+
+@pytest.mark.parametrize("degree", [2])
+def test_the_published_tree_is_the_one_that_is_attacked(degree):
+    """The noise of every node, drawn as `leakage` draws it."""
+    h, seed = 4, 11
+    domain = degree**h
+    attacked = ranges.published_tree([0] * domain, epsilon=0.5, seed=seed, degree=degree)
+    rng = np.random.default_rng(seed)
+    drawn = [rng.laplace(0, math.log2(h + 1) / 0.5, degree**j) for j in range(h + 1)]
+    for level in range(h + 1):
+        first = np.arange(0, domain, degree**level)
+        coded = central_model.tree_as_coded(
+            first, length=degree**level, domain=domain, degree=degree, epsilon=0.5
+        )
+        got = coded.weights @ np.concatenate(drawn[::-1])
+        np.testing.assert_allclose(got, attacked[h - level], atol=1e-12)
+        assert coded.variance[0] == pytest.approx(2 * (math.log2(h + 1) / 0.5) ** 2)
 
 
 @pytest.mark.parametrize("degree", [2, 3, 4])
@@ -228,6 +247,7 @@ def test_the_true_epsilon_is_the_largest_ratio(size):
         law = exclusive(oracle, size)
         ratio = (law[:, None, :] / law[None, :, :]).max()
         assert oracle.true_epsilon(size) == pytest.approx(math.log(ratio))
+    assert published(1.3).true_epsilon(size) == pytest.approx(ranges.oracle_epsilon(size, 1.3))
     assert response(1.3).true_epsilon(size) == pytest.approx(1.3)
     assert published(1.3).true_epsilon(size) > 1.3
 
