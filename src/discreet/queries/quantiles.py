@@ -150,11 +150,11 @@ class Quantiles:
         noise = [parameter(law) for law in known]
         tail = (1 - level) / (2 * self.bins)
         errors = [spread(self.shape, noise, target=float(q)) for q in self.levels]
-        worst = Spread(
+        most = Spread(
             variance=np.max([one.variance for one in errors], keepdims=True).ravel(),
             largest=np.max([one.largest for one in errors], keepdims=True).ravel(),
         )
-        return math.sqrt(float(worst.variance[0])), float(reach(known, worst, tail)[0])
+        return math.sqrt(float(most.variance[0])), float(reach(known, most, tail)[0])
 
     def _width(
         self, laws: Sequence[Law], noise: Sequence[float], ends: tuple[float, float], tail: float
