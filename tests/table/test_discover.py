@@ -22,6 +22,7 @@ from discreet.queries.answer import Answer
 from discreet.queries.keys import KeySet
 from discreet.queries.noisy import Noisy
 from discreet.queries.parts import Scale
+from discreet.report import page
 from discreet.table.discover import discover
 
 SECRET = "CANARY-5518"
@@ -80,6 +81,26 @@ def test_the_price_is_told_at_a_delta_that_has_one(table):
     assert "epsilon 1 at delta 1e-06" in str(
         table.discover("city", groups_per_unit=1, epsilon=1, delta=1e-6)
     )
+
+
+def test_nothing_is_found(table, tmp_path):
+    """Everybody alone: an empty release is a release, too."""
+    lonely = pl.DataFrame({"p": range(9), "city": [f"{SECRET} {i}" for i in range(9)]})
+    alone = discreet.table(
+        lonely, unit="p", rows_per_unit=1, columns={"city": discreet.text()}, account=table.account
+    )
+    found = alone.discover("city", groups_per_unit=1, **SURE)
+    assert found.keys == found.value == found.std == ()
+    assert found.interval() == ((), ())
+    assert found.rows() == []
+    assert found == discreet.Release.from_json(found.to_json())
+    assert "none" in str(found)
+    report = page.Report(title="t", releases=(found,), guarantee=found.guarantee, account="charged")
+    texts = [page.as_html(report), page.as_csv(report.releases), page.as_json(report), str(found)]
+    assert not any(SECRET in text for text in texts)
+    discreet.plot(found, tmp_path / "none.svg")
+    with pytest.raises(InvalidArgument, match="find none"):
+        alone.count(by="city", keys=found, epsilon=1)
 
 
 def test_several_columns_and_a_condition(table):
@@ -280,6 +301,8 @@ def test_sums_on_a_grid(table):
 
 
 def test_what_cannot_be_folded(table):
+    with pytest.raises(Unsupported, match="hidden keys"):
+        table.discover("city", groups_per_unit=1, epsilon=1, delta=1e-6).fold(below=100)
     mean = table.mean("x", by="sex", epsilon=1)
     with pytest.raises(Unsupported):
         mean.fold(below=3)

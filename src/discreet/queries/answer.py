@@ -51,6 +51,8 @@ class Answer:
 
         With ``sampling`` they hold what the answer estimates in the population.
         """
+        if not self.keys:  # a discovery that found none
+            return [], []
         if not sampling:
             return reading.interval(self.scale, self.parts, level)
         if not self.independent:

@@ -65,6 +65,8 @@ def chosen(given: Keys, *, names: tuple[str, ...]) -> KeySet | None:
     if not names:
         raise InvalidArgument("keys need by: the columns that they are values of.")
     found = given if isinstance(given, KeySet) else keys(given)
+    if not found.keys:
+        raise InvalidArgument("keys must name at least one group; a discovery may find none.")
     if found.names and len(found.names) == len(names) and found.names != names:
         raise InvalidArgument(f"keys are values of {list(found.names)}, by is {list(names)}.")
     return found

@@ -22,6 +22,7 @@ from discreet.queries.design import Setting
 from discreet.queries.noisy import Noisy
 from discreet.queries.parts import Scale
 from discreet.table.charge import fresh_key, protection, reserved
+from discreet.table.fold import SELECTED
 from discreet.table.release import Release, value_of
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def discover(
         places, noisy = mechanism.release(found.units, bits=bits)
         shown = tuple(found.keys[place] for place in places)
         del found
-    counts = Noisy(name="units", values=tuple(noisy.tolist()), noise=mechanism.noise)
+    counts = Noisy(name=SELECTED, values=tuple(noisy.tolist()), noise=mechanism.noise)
     answer = Answer(
         title=title,
         names=tuple(query.by),

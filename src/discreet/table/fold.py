@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from discreet.table.release import Release
 
 _LEVEL = 0.95
+SELECTED = "units of shown keys"
+"""The name of counts that were selected by a threshold, among others that stay hidden."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,4 +106,6 @@ def _measured(release: Release) -> tuple[Any, Scale]:
     answer = release.answer
     if answer is None or not isinstance(answer.scale, Scale) or len(answer.parts) != 1:
         raise Unsupported("Only counts and sums that were measured directly can be folded.")
+    if answer.parts[0].name == SELECTED:
+        raise Unsupported("Ask for counts by these keys, and fold those: hidden keys bias these.")
     return answer.parts[0], answer.scale

@@ -92,7 +92,7 @@ class Release:
             "question": self.question,
             "value": self.value,
             "guarantee": json.loads(self.guarantee.to_json()),
-            "receipt": _receipt(self.receipt),
+            "receipt": receipt_content(self.receipt),
             "mechanism": self.mechanism,
             "protects": self.protects,
             "answer": None if self.answer is None else self.answer.content(),
@@ -116,7 +116,7 @@ class Release:
                 question=content["question"],
                 value=content["value"] if answer is None else value_of(answer),
                 guarantee=Guarantee.from_json(json.dumps(content["guarantee"])),
-                receipt=_read_receipt(content["receipt"]),
+                receipt=read_receipt(content["receipt"]),
                 mechanism=content["mechanism"],
                 protects=content["protects"],
                 answer=answer,
@@ -141,6 +141,8 @@ class Release:
             if row["low"] is not None:
                 bars = f"95% between {_short(row['low'])} and {_short(row['high'])}"
             lines.append(f"  {key + ': ' if key else ''}{_short(row['value'])}  ({bars})")
+        if not rows:
+            lines.append("  none")
         if len(rows) > _SHOWN:
             lines.append(f"  ... and {len(rows) - _SHOWN} more")
         return "\n".join(lines)
@@ -183,7 +185,8 @@ def _short(number: float) -> str:
     return f"{number:,}" if isinstance(number, int) else f"{number:,.6g}"
 
 
-def _receipt(receipt: Receipt) -> dict[str, Any]:
+def receipt_content(receipt: Receipt) -> dict[str, Any]:
+    """The receipt as JSON."""
     return {
         "account": receipt.account,
         "sequence": receipt.sequence,
@@ -196,7 +199,8 @@ def _receipt(receipt: Receipt) -> dict[str, Any]:
     }
 
 
-def _read_receipt(content: Mapping[str, Any]) -> Receipt:
+def read_receipt(content: Mapping[str, Any]) -> Receipt:
+    """The inverse of ``receipt_content``."""
     return Receipt(
         account=content["account"],
         sequence=check.count("sequence", content["sequence"]),
