@@ -29,7 +29,8 @@ _SMALL_GAUSSIAN = 1024
 _SMALL_LAPLACE = 256
 """Up to these sizes matrices are optimised without being asked for: it takes seconds."""
 _TRIED = 1 << 14
-_TRIED_ROOTS = 1 << 6
+_TRIED_ROOTS = 1 << 20
+"""Ranges among which the largest error is looked for; for square roots, ranges times cells."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +146,7 @@ def plan_ranges(
             total=public,
             thorough=thorough,
         )
-        for strategy in made:
+        for strategy in dict.fromkeys(made):
             design = RangeDesign(
                 domain=domain,
                 strategy=strategy,
@@ -173,7 +174,7 @@ def _candidate(
 ) -> Candidate:
     strategy = design.strategy
     noise = cost.variances(strategy.shares, strategy.moves(design.contribution, design.relation))
-    few = _TRIED_ROOTS if isinstance(strategy, Roots) else _TRIED
+    few = max(1, _TRIED_ROOTS // strategy.size) if isinstance(strategy, Roots) else _TRIED
     a, b = (ends[:: max(1, len(ends) // few)] for ends in tried)
     return Candidate(
         design=design,

@@ -32,6 +32,7 @@ from discreet.queries.ranges.tails import Law
 
 VERSION = 1
 _LEVEL = 0.95
+_ROUNDING = 2.0**-44
 _CLOSE = 1000
 """For more ranges at once, intervals come from variances alone: valid, up to twice as wide."""
 
@@ -265,11 +266,15 @@ class RangeRelease:
             if isinstance(error, InvalidArgument):
                 raise
             raise InvalidArgument("text must be the JSON of a release of ranges.") from None
-        shapes = [group.shape for group in made.strategy.measure(np.zeros(made.strategy.size, int))]
-        whole = shapes == [group.shape for group in made.measured]
-        if not whole or len(made.laws) != len(shapes) or made.strategy.size != made.domain.size:
+        if not made._fits():
             raise InvalidArgument("text holds measurements that do not fit its domain.")
         return made
+
+    def _fits(self) -> bool:
+        if self.strategy.size != self.domain.size or len(self.laws) != len(self.strategy.shares):
+            return False
+        shapes = [group.shape for group in self.strategy.measure(np.zeros(self.domain.size, int))]
+        return shapes == [group.shape for group in self.measured]
 
     def __str__(self) -> str:
         note = "" if self.private else "; made with a seed: not private"
@@ -313,22 +318,28 @@ class RangeRelease:
         v = self._variances
         return (v(*_pair(p, s)) + v(*_pair(q, r)) - v(*_pair(q, s)) - v(*_pair(p, r))) / 2
 
+    @cached_property
+    def _rounding(self) -> float:
+        """Room for the rounding of estimates in doubles: far below the noise."""
+        return _ROUNDING * max(1.0, float(np.abs(self._prefixes).max()))
+
     def _quick(self, variance: Floats, tail: float) -> Floats:
         largest = self.strategy.largest_weights(self._noise)
-        return tails.quick(self.laws, largest, variance, tail)
+        return tails.quick(self.laws, largest, variance, tail) + self._rounding
 
     def _widths(self, a: Ints, b: Ints, tail: float) -> Floats:
         variance = self.strategy.variance(a, b, self._noise)
         width = self._quick(variance, tail)
         if tails.fine(self.laws):
-            return np.minimum(width, tails.normal(self.laws, np.sqrt(variance), tail))
+            normal = tails.normal(self.laws, np.sqrt(variance), tail)
+            return np.minimum(width, normal + self._rounding)
         if a.size > _CLOSE:
             return width
         close = [
             tails.close(self.laws, self.strategy.terms(int(p), int(q), self._noise), float(v), tail)
             for p, q, v in zip(a.ravel(), b.ravel(), variance.ravel(), strict=True)
         ]
-        return floats(np.minimum(width, np.array(close).reshape(width.shape)))
+        return floats(np.minimum(width, np.reshape(close, width.shape) + self._rounding))
 
 
 def _pair(p: Ints, q: Ints) -> tuple[Ints, Ints]:
