@@ -119,6 +119,27 @@ def test_another_plan_is_another_stream(tmp_path, account):
     ledger.close()
 
 
+@pytest.mark.parametrize("amount", [{"epsilon": 1}, {"rho": 0.1}], ids=str)
+def test_an_epoch_that_would_be_counted_in_another_way_is_refused(tmp_path, monkeypatch, amount):
+    """After an update that changes trees or matrices: never half of one and half of another."""
+    plan = plan_stream(**amount)
+    StreamFile(tmp_path / "stream.db", plan=plan, units=False, payer="nobody").close()
+    other = plan_stream(**{name: value / 2 for name, value in amount.items()}, horizon=300)
+    kind = type(plan.counter(0))
+    monkeypatch.setattr(kind, "design", property(lambda _: f"changed {other}"))
+    with pytest.raises(StreamFailure, match="another way"):
+        StreamFile(tmp_path / "stream.db", plan=plan, units=False, payer="nobody")
+
+
+def test_designs_tell_counters_apart():
+    designs = {
+        plan_stream(**amount, horizon=horizon).counter(0).design
+        for amount in ({"epsilon": 1}, {"epsilon": 2}, {"rho": 1})
+        for horizon in (100, 300, 5000)
+    }
+    assert len(designs) == 9
+
+
 def test_what_is_not_a_stream_is_refused(tmp_path, account):
     path = tmp_path / "text"
     path.write_text("not a stream" * 100)

@@ -36,12 +36,12 @@ def test_published_vector():
     assert found.mean() == pytest.approx(4.8373, abs=5e-5)
 
 
-@pytest.mark.parametrize("horizon", [1, 2, 3, 10, 256, 1024, 100_000])
+@pytest.mark.parametrize("horizon", [4, 10, 256, 1000, 1025, 1500, 100_000])
 def test_nearly_as_good_as_the_square_root(horizon):
     blt = best_blt(horizon)
     ours = blt.norm_squared(horizon) * blt.variance(np.array(horizon))
     root = np.square(toeplitz.coefficients(horizon)).sum() ** 2
-    assert ours <= 1.002 * root
+    assert ours <= 1.001 * root
     # Nothing of this form can be better than the best Toeplitz factors: a check of the check.
     assert ours >= root * (1 - 1e-9)
 

@@ -10,15 +10,14 @@ Source: Dvijotham, McMahan, Pillutla, Steinke, Thakurta 2024; McMahan, Xu, Zhang
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
 from discreet.noise.law import Floats, Ints
+from discreet.queries.ranges.blt_table import PARAMETERS
 
 LONGEST = 1 << 27
 """Steps for which the fixed point arithmetic of the counter is fine enough."""
@@ -86,45 +85,13 @@ def _series(ratio: Floats, size: Ints) -> Floats:
     return np.where(one, size, found / np.where(one, 1.0, 1 - ratio))
 
 
-def buffers_for(horizon: int) -> int:
-    """Buffers that come within a thousandth of the square root's error."""
-    return max(1, math.ceil(math.log2(max(horizon, 2)) / 2.5))
-
-
-@lru_cache(maxsize=64)
 def best_blt(horizon: int) -> Blt:
-    """The parameters with the least maximal error over ``horizon`` steps, nearly.
+    """Parameters whose largest error over ``horizon`` steps is nearly the least.
 
-    Heuristic: no theorem is needed, any parameters are private; the error is told from those found.
+    Heuristic: no theorem is needed, any parameters are private; the error is told from those used.
     """
-    from scipy.optimize import minimize  # noqa: PLC0415 - slow to import
-
     size = check.count("horizon", horizon)
     if size > LONGEST:
         raise InvalidArgument(f"horizon must be at most {LONGEST} steps, got {size}.")
-    if size <= 2:
-        return Blt((0.5,), (0.5,))
-    number = buffers_for(size)
-
-    def read(x: Floats) -> Blt | None:
-        gap, omega = np.exp(x[:number]), np.exp(x[number:])
-        theta = 1 / (1 + gap)
-        if len(set(theta)) < number or theta.max() >= 1 or theta.min() <= 0:
-            return None
-        return Blt(tuple(map(float, omega)), tuple(map(float, theta)))
-
-    def error(x: Floats) -> float:
-        blt = read(x)
-        if blt is None:
-            return 1e9
-        found = blt.norm_squared(size) * float(blt.variance(np.array(size)))
-        return math.log(found) if math.isfinite(found) and found > 0 else 1e9
-
-    # 1 / sqrt(pi k) is the integral of sqrt(rate) exp(-rate k) / pi over log(rate).
-    gap = np.geomspace(1.0, 1.0 / size, number)
-    start = np.log(np.concatenate((gap, np.sqrt(gap) * math.log(size) / (number * math.pi))))
-    found = minimize(error, start, method="BFGS", options={"maxiter": 400, "gtol": 1e-7})
-    best = read(found.x)
-    if best is None:
-        raise InvalidArgument(f"no parameters were found for a horizon of {size} steps.")
-    return best
+    omega, gaps = PARAMETERS[max(0, (size - 1).bit_length() - 2)]
+    return Blt(omega, tuple(1 - gap for gap in gaps))

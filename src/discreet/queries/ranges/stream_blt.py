@@ -9,6 +9,7 @@ sensitivity. All that follows, the inverse and its prefix sums, reads y alone: p
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -178,6 +179,15 @@ class BltCounter:
     def most(self) -> int:
         """The largest count of a step: with more in every step the integers would overflow."""
         return min(LARGEST_COUNT, _ROOM // self.horizon)
+
+    @property
+    def design(self) -> str:
+        """Names the integers of the matrix: with others a stream must not go on."""
+        made = self.fixed
+        tables = hashlib.sha256()
+        for table in (made.inside[:, 0], made.into, made.out, made.on):
+            tables.update(np.ascontiguousarray(table).astype("<i8").tobytes())
+        return f"buffers, {made.horizon} steps, {tables.hexdigest()}"
 
     def start(self, lanes: int) -> BltState:
         """Before the first step."""

@@ -127,6 +127,7 @@ class StreamFile:
                 for name, text in {**wanted, "request": f"stream-{secrets.token_hex(16)}"}.items():
                     self._put(name, text.encode())
                 self._put("state", pack(begin(self.plan)))
+                self._put("design", self._design(0))
         for name, text in wanted.items():
             if self._text(name) != text:
                 raise InvalidArgument(
@@ -139,6 +140,15 @@ class StreamFile:
         if held is None:
             raise InvalidArgument("path must be the file of a stream.")
         self._state = unpack(held)
+        if self._get("design") != self._design(self._state.step):
+            raise StreamFailure(
+                "This discreet would count the open epoch in another way than the one that began "
+                "it: go on with the version (and the machine) that did, or begin a new stream."
+            )
+
+    def _design(self, step: int) -> bytes:
+        """How the next step is counted; it must stay until the epoch is over."""
+        return self.plan.counter(self.plan.epoch(step + 1)).design.encode()
 
     def _feed(self, counts: ArrayLike, bits: Bits, *, used: Sequence[tuple[Unit, int]]) -> Counts:
         """Draw, write, and only then tell."""
@@ -148,6 +158,7 @@ class StreamFile:
         self._usable = False  # until it is known what is on disk
         with _failures("written"), self._transaction():
             self._put("state", pack(state))
+            self._put("design", self._design(state.step))
             self._put("last", file.getvalue())
             self._base.executemany(
                 "INSERT INTO units VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET used = ?",

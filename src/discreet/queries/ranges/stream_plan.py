@@ -49,6 +49,10 @@ class Counter(Protocol):
         """Steps that fit."""
 
     @property
+    def design(self) -> str:
+        """Names everything that must not change while the epoch lasts."""
+
+    @property
     def most(self) -> int:
         """The largest count of a step that the integers have room for."""
 

@@ -183,6 +183,11 @@ class TreeCounter:
         """The largest count of a step: with more in every step the integers would overflow."""
         return min(LARGEST_COUNT, (1 << 61) // self.horizon)
 
+    @property
+    def design(self) -> str:
+        """Names the tree and its noise: with others a stream must not go on."""
+        return f"tree, {self.chain.sizes}, {self.chain.top} on top, scale {self.law.scale}"
+
     def start(self, lanes: int) -> TreeState:
         """Before the first step."""
         return TreeState(
