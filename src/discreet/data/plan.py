@@ -42,6 +42,14 @@ class Limits:
             if value is not None and check.count(name, value) > _MOST_PER_UNIT:
                 raise InvalidArgument(f"{name} must be at most 2**20, got {value}.")
 
+    def over(self, table: Limits) -> Limits:
+        """These limits, and those of the table where there are none."""
+        return Limits(
+            rows_per_unit=self.rows_per_unit or table.rows_per_unit,
+            groups_per_unit=self.groups_per_unit or table.groups_per_unit,
+            rows_per_unit_and_group=self.rows_per_unit_and_group or table.rows_per_unit_and_group,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Aggregate:

@@ -12,7 +12,7 @@ from discreet.core import check
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.data.expression import Expression, col
-from discreet.data.plan import Key
+from discreet.data.plan import Key, Limits
 from discreet.queries.keys import Keys, KeySet, chosen, keys
 
 Kind: TypeAlias = Literal[
@@ -51,7 +51,7 @@ class Query:
     ``rest`` adds a group for all keys that are not listed. ``other`` is the second value of a
     covariance. For quantiles, ``levels`` says which, ``bins`` into how many parts the declared
     range is cut, and ``method`` how they are found (``branching`` is that of the tree); what is
-    None is settled by the design.
+    None is settled by the design. ``limits`` are its own, see `limited`.
     """
 
     kind: Kind
@@ -66,13 +66,14 @@ class Query:
     keys: tuple[Key, ...] | None = None
     rest: bool = False
     name: str = ""
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def text(self) -> str:
         """The question in words; it holds nothing but what the analyst wrote."""
-        of = "" if self.value is None else f" of {_plain(self.value)}"
-        of += "" if self.other is None else f" and {_plain(self.other)}"
-        where = "" if self.where is None else f" where {_plain(self.where)}"
+        of = "" if self.value is None else f" of {plainly(self.value)}"
+        of += "" if self.other is None else f" and {plainly(self.other)}"
+        where = "" if self.where is None else f" where {plainly(self.where)}"
         by = f" by {', '.join(self.by)}" if self.by else ""
         which = f" {', '.join(f'{float(q):g}' for q in self.levels)}" * (self.kind == "quantiles")
         return f"{self.kind}{which}{of}{where}{by}"
@@ -81,6 +82,25 @@ class Query:
     def title(self) -> str:
         """The name that was given, or the text."""
         return self.name or self.text
+
+    def limited(
+        self,
+        *,
+        rows_per_unit: int | None = None,
+        groups_per_unit: int | None = None,
+        rows_per_unit_and_group: int | None = None,
+    ) -> Query:
+        """The same question with limits of its own; those not given here are the table's.
+
+        Someone who lives in one place is in one group: with ``groups_per_unit=1`` a question by
+        place gets the noise for one group. Whoever is in more is counted in one of them.
+        """
+        own = Limits(
+            rows_per_unit=rows_per_unit,
+            groups_per_unit=groups_per_unit,
+            rows_per_unit_and_group=rows_per_unit_and_group,
+        )
+        return replace(self, limits=own.over(self.limits))
 
 
 def count(
@@ -144,7 +164,7 @@ def covariance(
 ) -> Query:
     """The covariance of two values over rows (divided by their number), from four noisy sums."""
     asked = _query("covariance", value, where=where, by=by, keys=keys, name=name)
-    return replace(asked, other=_expression("other", other))
+    return replace(asked, other=as_expression("other", other))
 
 
 def median(
@@ -208,7 +228,7 @@ def histogram(
     name: str = "",
 ) -> Query:
     """The number of rows in each category, or between each two ``edges``."""
-    expression = _expression("value", value)
+    expression = as_expression("value", value)
     label = value if isinstance(value, str) else repr(value)
     if edges is not None:
         expression = expression.cut(edges)
@@ -228,7 +248,7 @@ def _query(
     listed = chosen(keys, names=tuple(groups))
     return Query(
         kind=kind,
-        value=None if value is None else _expression("value", value),
+        value=None if value is None else as_expression("value", value),
         where=where,
         by=groups,
         keys=None if listed is None else listed.keys,
@@ -237,7 +257,8 @@ def _query(
     )
 
 
-def _expression(name: str, value: object) -> Expression:
+def as_expression(name: str, value: object) -> Expression:
+    """A column by its name, or the expression itself; ``name`` is for the error."""
     if isinstance(value, str):
         return col(value)
     if isinstance(value, Expression):
@@ -253,16 +274,16 @@ def _groups(by: By) -> Mapping[str, Expression]:
     if isinstance(by, str | Expression):
         by = (by,)
     if isinstance(by, Mapping):
-        found = {str(label): _expression("by", one) for label, one in by.items()}
+        found = {str(label): as_expression("by", one) for label, one in by.items()}
     else:
         listed = tuple(by)
-        found = {x if isinstance(x, str) else _plain(x): _expression("by", x) for x in listed}
+        found = {x if isinstance(x, str) else plainly(x): as_expression("by", x) for x in listed}
         if len(found) != len(listed):
             raise InvalidArgument("by must name different columns.")
     return found
 
 
-def _plain(expression: Expression) -> str:
+def plainly(expression: Expression) -> str:
     """The expression as its author would write it, without col('...') around every name."""
     text = repr(expression)
     while (start := text.find("col('")) >= 0 and (end := text.find("')", start)) > 0:

@@ -63,7 +63,7 @@ def settled(query: Query, *, setting: Setting, budget: Budget) -> Query:
         where=query.where,
         by=query.by or None,
         keys=query.keys,
-        limits=setting.limits,
+        limits=query.limits.over(setting.limits),
     )
     groups = plain.program().size
     bins = query.bins or max(64, min(_FINE, 1 << (_ENTRIES // groups).bit_length() - 1))

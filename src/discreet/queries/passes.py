@@ -32,6 +32,7 @@ class Pass:
         self._by: Mapping[str, Expression] = query.by
         self._keys: tuple[Key, ...] | None = query.keys
         self._rest = query.rest
+        self._limits = query.limits.over(setting.limits)
         self._names: dict[object, str] = {}
         self._aggregates: dict[str, Aggregate] = {}
 
@@ -53,7 +54,7 @@ class Pass:
             where=self._where,
             by=self._by or None,
             keys=self._keys,
-            limits=self.setting.limits,
+            limits=self._limits,
             bins=self._bins,
             other=self._rest,
         )
@@ -73,7 +74,8 @@ class Passes:
         cut = None if bins is None else bins.bind(schema)
         where = None if query.where is None else query.where.bind(schema).code
         by = tuple((name, one.bind(schema)) for name, one in query.by.items())
-        place = self._places.setdefault((where, by, query.keys, query.rest, cut), len(self._passes))
+        rows = (where, by, query.keys, query.rest, cut, query.limits.over(self._setting.limits))
+        place = self._places.setdefault(rows, len(self._passes))
         if place == len(self._passes):
             self._passes.append(Pass(self._setting, query, bins=bins))
         return place

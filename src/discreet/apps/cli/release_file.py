@@ -47,7 +47,7 @@ _SUMS = ("sum", "mean", "variance", "covariance")
 _KINDS = ("count", "units", "histogram", *_SUMS, "median", "quantiles")
 _RANKS = ("levels", "bins", "method")
 _ROWS = ("by", "keys", "edges", "where", "rows")
-_ASKED = ("name", "kind", "of", *_ROWS, *_RANKS, "within", *_AMOUNTS)
+_ASKED = ("name", "kind", "of", *_ROWS, *_RANKS, *_LIMITS, "within", *_AMOUNTS)
 _OWN: Mapping[str, tuple[str, ...]] = {
     "edges": ("histogram",),
     "levels": ("quantiles",),
@@ -176,7 +176,8 @@ def _statistic(
     where = f"statistic {number}"
     _known(where, given, _ASKED)
     try:
-        query, within, rows = _query(given, folder), given.get("within"), given.get("rows")
+        query = _query(given, folder).limited(**{name: given.get(name) for name in _LIMITS})
+        within, rows = given.get("within"), given.get("rows")
         wanted = None if within is None else check.positive("within", within)
         amounts = {name: given.get(name) for name in _AMOUNTS}
         if wanted is None or amounts["epsilon"] is not None or amounts["rho"] is not None:

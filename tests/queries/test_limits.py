@@ -1,0 +1,89 @@
+"""A question's own limits: less noise where a unit is in few groups, and the promise kept."""
+
+import itertools
+
+import polars as pl
+import pytest
+
+import discreet
+from discreet import ask
+from discreet.core.relation import Relation
+from discreet.data.collect import collect
+from discreet.data.plan import Limits
+from discreet.data.source import open_source
+from discreet.queries.budget import budget
+from discreet.queries.design import Setting, design
+
+SETTING = Setting(
+    schema={"k": discreet.category(["a", "b", "c"], other=False)},
+    unit="who",
+    limits=Limits(rows_per_unit=3),
+)
+
+
+def planned(*queries, relation=Relation.ADD_REMOVE):
+    setting = Setting(schema=SETTING.schema, unit="who", limits=SETTING.limits, relation=relation)
+    return design(queries, setting=setting, budget=budget(epsilon=1))
+
+
+def move(query, **more):
+    return planned(query, **more).questions[0].measurements[0].move
+
+
+def test_own_limits_take_the_place_of_the_tables():
+    assert move(ask.units(by="k")).l1 == 3
+    assert move(ask.units(by="k").limited(groups_per_unit=1)).l1 == 1
+    assert move(ask.count(by="k").limited(rows_per_unit=1)).l1 == 1
+    assert move(ask.count(by="k").limited(rows_per_unit_and_group=1)).l2_squared == 3
+    twice = ask.count(by="k").limited(groups_per_unit=2).limited(rows_per_unit_and_group=1)
+    assert move(twice).l1 == 2
+
+
+def test_questions_with_other_limits_are_read_in_passes_of_their_own():
+    one, own = ask.count(by="k"), ask.count(by="k").limited(groups_per_unit=1)
+    both = planned(one, own)
+    assert [plan.limits.groups_per_unit for plan in both.passes] == [None, 1]
+    assert len(planned(own, ask.units(by="k").limited(groups_per_unit=1)).passes) == 1
+    assert len(both.measurements) == 2
+
+
+@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+@pytest.mark.parametrize(
+    "own", [{"groups_per_unit": 1}, {"groups_per_unit": 2, "rows_per_unit_and_group": 1}]
+)
+def test_no_neighbour_moves_further_than_the_own_limits_say(relation, own):
+    query = ask.count(by="k").limited(**own)
+    stated = move(query, relation=relation)
+    plan = planned(query, relation=relation).passes[0]
+    histories = [
+        rows for n in range(4) for rows in itertools.combinations_with_replacement("abc", n)
+    ]
+
+    def counts(first):
+        rows = [(1, k) for k in first] + [(2, "a"), (2, "c")]
+        frame = pl.DataFrame(rows, schema=["who", "k"], orient="row")
+        return next(iter(collect(plan, source=open_source(frame), key=5).columns.values()))
+
+    found = {rows: counts(rows) for rows in histories}
+    others = histories if relation is Relation.REPLACE_ONE else [()]
+    l1 = max(abs(found[x] - found[y]).sum() for x in histories for y in others)
+    squares = max(((found[x] - found[y]) ** 2).sum() for x in histories for y in others)
+    assert l1 == stated.l1
+    assert squares <= stated.l2_squared
+
+
+def test_a_release_says_its_own_limits(tmp_path):
+    frame = pl.DataFrame({"who": [1, 1, 2], "k": ["a", "b", "a"]})
+    with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as ledger:
+        table = discreet.table(
+            frame,
+            unit="who",
+            rows_per_unit=3,
+            columns=dict(SETTING.schema),
+            account=ledger.account("a", limit=discreet.pure(10)),
+        )
+        own, plain = table.release(
+            [ask.units(by="k").limited(groups_per_unit=1), ask.units(by="k")], epsilon=5
+        )
+    assert "at most 1 groups" in own.protects
+    assert "groups" not in plain.protects
