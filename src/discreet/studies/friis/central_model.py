@@ -85,7 +85,8 @@ def tree_as_coded(first: Ints, *, length: int, domain: int, degree: int, epsilon
     """The tree of the published code: noise pushed down wrongly, and too little of it  # M1, M2.
 
     The first child of a node carries the noise of the node plus the variable of the second child;
-    every other child carries its own variable alone.
+    every other child carries its own variable alone. For third and later children that is a choice
+    between two readings of the code, made by the errors that are printed for degrees 3 and 4.
     The scale is log2(h + 1) / epsilon where h + 1 is needed.
     """
     h = height(domain, degree=degree)

@@ -12,7 +12,7 @@ from discreet.studies.friis import central_model, house, stated
 from discreet.studies.friis.cover import height
 from discreet.studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
 
-_SAMPLED = "Printed from sampled ranges; here is the exact length, over all ranges."
+_SAMPLED = "How the ranges were chosen is not stated; here is the length over all ranges."
 
 
 def crossover(setting: Setting) -> Findings:

@@ -245,8 +245,10 @@ def _pair(own: Floats, *, like: Floats) -> tuple[Floats, Floats]:
     return (own[:, None], own[None, :]) if like.ndim == 2 else (own, own)
 
 
-def rmse(model: LocalModel, counts: Ints, *, length: int) -> float:
-    """The root of the mean variance over all ranges of a length."""
+def rmse(model: LocalModel, counts: Ints, *, length: int, ranges: int | None = None) -> float:
+    """The root of the mean variance over all ranges of a length, or over some, evenly spaced."""
     first = starts(len(counts), length=length)
+    if ranges is not None and ranges < len(first):
+        first = first[np.linspace(0, len(first) - 1, ranges).astype(np.int64)]
     # The published oracle is exact on the whole domain: rounding may leave a negative nothing.
     return math.sqrt(max(0.0, float(model.variances(counts, first, length=length).mean())))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from discreet.studies.friis.counts import SEED
 from discreet.studies.friis.crossover import crossover
 from discreet.studies.friis.flat import central_flat, local_flat
-from discreet.studies.friis.long import local_against_central, long_ranges
+from discreet.studies.friis.long import long_ranges
 from discreet.studies.friis.promises import promises
 from discreet.studies.friis.sanity import sanity
 from discreet.studies.friis.short import central_short, local_short
 from discreet.studies.friis.trees import central_tree, local_tree
+from discreet.studies.friis.trust import local_against_central
 from discreet.studies.study import Experiment, Plan
 
 FRIIS = Plan(
