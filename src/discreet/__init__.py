@@ -23,8 +23,11 @@ from discreet.mechanisms.truncated import truncated_laplace
 from discreet.noise.bits import seeded, system
 from discreet.queries import ask
 from discreet.queries.keys import keys
+from discreet.queries.ranges.question import plan_ranges
+from discreet.queries.ranges.release import RangeRelease
 from discreet.queries.ranges.stream_plan import plan_stream
 from discreet.report.plot import plot
+from discreet.table.ranges import ChargedRanges
 from discreet.table.release import Release
 from discreet.table.stream import stream
 from discreet.table.table import table
@@ -32,6 +35,7 @@ from discreet.table.table import table
 __version__ = "0.1.0"
 __all__ = [
     "BudgetExceeded",
+    "ChargedRanges",
     "Guarantee",
     "InvalidArgument",
     "Ledger",
@@ -39,6 +43,7 @@ __all__ = [
     "OutOfDomain",
     "PrivacyError",
     "PrivacyUnit",
+    "RangeRelease",
     "Relation",
     "RelationMismatch",
     "Release",
@@ -58,6 +63,7 @@ __all__ = [
     "laplace",
     "noisy_max",
     "permute_and_flip",
+    "plan_ranges",
     "plan_stream",
     "plot",
     "pure",

@@ -21,15 +21,18 @@ from discreet.data.schema import Declared, Plain, Text
 from discreet.ledger.account import Account
 from discreet.noise.bits import Bits, system
 from discreet.queries import ask
-from discreet.queries.answer import Answer
 from discreet.queries.ask import By, Keys, Method, Query, Value
 from discreet.queries.budget import budget
 from discreet.queries.design import Design, Setting, design
 from discreet.queries.forecast import Forecast, forecast
+from discreet.queries.ranges.plan import RangePlan
+from discreet.queries.ranges.question import Asked, ranges
+from discreet.queries.ranges.question import planned as planned_ranges
 from discreet.queries.targets import Currency, amount_for
-from discreet.table.charge import fresh_key, protection, reserved
 from discreet.table.opened import Amount, Opened
-from discreet.table.release import Release, value_of
+from discreet.table.ranges import ChargedRanges
+from discreet.table.release import Release
+from discreet.table.work import Work, carry_out
 
 _LEVEL = 0.95
 Edges: TypeAlias = Iterable[Number | dt.date] | None
@@ -159,6 +162,45 @@ class Table(Opened):
         query = ask.histogram(value, edges=edges, where=where, keys=keys)
         return self._one(query, amount)
 
+    def ranges(
+        self,
+        value: Value,
+        *,
+        workload: Asked = "all",
+        bins: int | None = None,
+        edges: Iterable[Number] | None = None,
+        where: Expression | None = None,
+        **amount: Unpack[Amount],
+    ) -> ChargedRanges:
+        """Answers to every range of a column, each with its exact error, for one price.
+
+        Whole numbers, days and categories are counted value by value; real numbers are cut into
+        ``bins`` or at ``edges``. ``workload`` says which ranges matter: "all", "points", "short",
+        "long", "prefixes", or pairs of labels. `plan_ranges` shows what is chosen, and why.
+        """
+        query = ranges(value, workload=workload, bins=bins, edges=edges, where=where)
+        found = planned_ranges(query, setting=self.setting, budget=budget(**amount))
+        return self.run_all(Work(ranges=(found,)))[1][0]
+
+    def plan_ranges(
+        self,
+        value: Value,
+        *,
+        workload: Asked = "all",
+        bins: int | None = None,
+        edges: Iterable[Number] | None = None,
+        where: Expression | None = None,
+        rows: int | None = None,
+        **amount: Unpack[Amount],
+    ) -> RangePlan:
+        """Every structure for `ranges` with its exact error, best first; nothing is read or spent.
+
+        ``rows`` is a guess of how many there are, to show errors as a share of them.
+        """
+        query = ranges(value, workload=workload, bins=bins, edges=edges, where=where)
+        amounts = budget(**amount)
+        return planned_ranges(query, setting=self.setting, budget=amounts, rows=rows).ranked
+
     def forecast(
         self,
         query: Query,
@@ -235,6 +277,16 @@ class Table(Opened):
         """Carry out a design: reserve the cost of all of it, then read, add noise and answer."""
         return self._run(planned, label=label, bits=system(), progress=progress)
 
+    def run_all(
+        self,
+        work: Work,
+        *,
+        label: str | None = None,
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> tuple[tuple[Release, ...], tuple[ChargedRanges, ...]]:
+        """Carry out questions and ranges that are planned: reserved together, or not at all."""
+        return carry_out(self, work, label=label, bits=system(), progress=progress)
+
     def __repr__(self) -> str:
         unit = "each row" if self.setting.unit is None else repr(self.setting.unit)
         return (
@@ -261,55 +313,9 @@ class Table(Opened):
         bits: Bits,
         progress: Callable[[str], None] = lambda _: None,
     ) -> tuple[Release, ...]:
-        """Reserve, read, add noise. Bits that are not private are refused by the account."""
-        from discreet.data.collect import collect  # noqa: PLC0415 - engines are slow to import
-        from discreet.data.source import check_source  # noqa: PLC0415
-
-        declared = self.setting
-        for plan in planned.passes:
-            if (plan.unit, plan.limits, plan.schema) != (
-                declared.unit,
-                declared.limits,
-                declared.schema,
-            ):
-                raise InvalidArgument("planned must be designed for this table's own setting.")
-            check_source(plan.program(), self.source)  # names and types: no row is read
-        words = label or "; ".join(question.query.title for question in planned.questions)
-        progress("reserving the budget")
-        held = reserved(self.account, planned.guarantee, label=words, bits=bits)
-        with held:
-            tables = []
-            for number, plan in enumerate(planned.passes, start=1):
-                progress(f"reading the data, pass {number} of {len(planned.passes)}")
-                # A fresh key each time: which rows are kept must not be known or repeated.
-                tables.append(collect(plan, source=self.source, key=fresh_key(bits)))
-            progress("adding noise")
-            noisy = planned.noisy([one.columns for one in tables], bits=bits)
-            del tables
-        answers = [
-            Answer(
-                title=question.query.title,
-                names=question.names,
-                keys=question.keys,
-                scale=question.scale,
-                parts=parts,
-                independent=question.independent,
-            )
-            for question, parts in zip(planned.questions, noisy, strict=True)
-        ]
-        return tuple(
-            Release(
-                title=question.query.title,
-                question=question.query.text,
-                value=value_of(answer),
-                guarantee=question.guarantee,
-                receipt=held.receipt,
-                mechanism=planned.words(question),
-                protects=protection(self.setting),
-                answer=answer,
-            )
-            for question, answer in zip(planned.questions, answers, strict=True)
-        )
+        """The answers to a design, with randomness that is not always the system's."""
+        work = Work(design=planned)
+        return carry_out(self, work, label=label, bits=bits, progress=progress)[0]
 
 
 def table(  # noqa: PLR0913 - each has a name, most a default

@@ -1,0 +1,287 @@
+"""Ranges asked of a table: from declared columns to cells, contributions and a ranked plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import check
+from discreet.core.errors import InvalidArgument
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.data.bounded import OPEN, Bounded, position
+from discreet.data.code import Binary, Const, Divide
+from discreet.data.expression import Expression
+from discreet.data.plan import Plan, count
+from discreet.data.schema import INT64, Boolean, Category, Date, Label, Schema
+from discreet.data.schema import Number as NumberColumn
+from discreet.queries.ask import Value, as_expression, plainly
+from discreet.queries.budget import Budget, budget
+from discreet.queries.passes import Setting
+from discreet.queries.ranges import domain as domains
+from discreet.queries.ranges import workload as workloads
+from discreet.queries.ranges.domain import Domain, span
+from discreet.queries.ranges.plan import RangePlan
+from discreet.queries.ranges.plan import plan_ranges as ranked
+from discreet.queries.ranges.strategy import Contribution
+from discreet.queries.ranges.workload import Workload
+
+MOST_CELLS = 10**7
+"""What an engine counts in one pass."""
+ROWS = "rows"
+WORKLOADS: Mapping[str, Callable[[], Workload]] = {
+    "all": workloads.all_ranges,
+    "points": workloads.points,
+    "short": workloads.short,
+    "long": workloads.long,
+    "prefixes": workloads.prefixes,
+}
+Asked: TypeAlias = str | Workload | Sequence[tuple[Any, Any]]
+"""A name, a workload, or pairs of labels (first, last)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RangeQuery:
+    """A question about all ranges of a column; made by `ranges`."""
+
+    value: Expression
+    workload: Asked = "all"
+    bins: int | None = None
+    edges: tuple[Number, ...] | None = None
+    where: Expression | None = None
+    name: str = ""
+
+    @property
+    def text(self) -> str:
+        """The question in words; it holds nothing but what the analyst wrote."""
+        where = "" if self.where is None else f" where {plainly(self.where)}"
+        return f"ranges of {plainly(self.value)}{where}"
+
+    @property
+    def title(self) -> str:
+        """The name that was given, or the text."""
+        return self.name or self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlannedRanges:
+    """What an engine will be asked, and the structures that could be released, best first."""
+
+    query: RangeQuery
+    counted: Plan
+    ranked: RangePlan
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the best structure costs."""
+        return self.ranked.best.guarantee
+
+
+def ranges(
+    value: Value,
+    *,
+    workload: Asked = "all",
+    bins: int | None = None,
+    edges: Iterable[Number] | None = None,
+    where: Expression | None = None,
+    name: str = "",
+) -> RangeQuery:
+    """All ranges of a column or an expression: whole numbers, days, or categories in their order.
+
+    Real numbers are cut into ``bins`` of equal width, or at ``edges``. ``workload`` says which
+    ranges matter: "all", "points", "short", "long", "prefixes", or pairs of labels.
+    """
+    if where is not None and not isinstance(where, Expression):
+        raise InvalidArgument(
+            f"where must be a condition such as col('age') >= 65, got {type(where).__name__}."
+        )
+    if bins is not None and edges is not None:
+        raise InvalidArgument("Give bins or edges, not both.")
+    if not str(name).isprintable():
+        raise InvalidArgument("name must be one line of text.")
+    return RangeQuery(
+        value=as_expression("value", value),
+        workload=workload,
+        bins=None if bins is None else check.count("bins", bins, minimum=2),
+        edges=None if edges is None else tuple(edges),
+        where=where,
+        name=name,
+    )
+
+
+def planned(
+    query: RangeQuery, *, setting: Setting, budget: Budget, rows: int | None = None
+) -> PlannedRanges:
+    """Cells, sensitivity and noise from public facts alone; ``rows`` only scales what is shown.
+
+    Theorem: the counts that the engine returns for ``counted`` move by no more than the plan's
+        contribution when one unit comes or goes, or is replaced.
+    Proof: cells are the groups of the plan, so its limits hold cell by cell: `Plan.reach` bounds
+        the rows of a unit and those in one cell; `group_move` bounds what follows.
+    Source: docs/theory/data.md, docs/theory/ranges.md.
+    Needs: nothing of the data.
+    """
+    cell, domain = cells_of(query, setting.schema)
+    counted = Plan(
+        schema=setting.schema,
+        aggregates={ROWS: count()},
+        unit=setting.unit,
+        where=query.where,
+        by={plainly(query.value): cell},
+        limits=setting.limits,
+    )
+    reach = counted.reach(ROWS)
+    # The number of rows is never taken as public here: conditions and limits change it.
+    found = ranked(
+        domain,
+        workload_of(query.workload, domain),
+        budget,
+        relation=setting.relation,
+        contribution=Contribution(
+            rows=reach.rows,
+            per_cell=reach.rows_per_group if reach.rows_per_group < reach.rows else None,
+        ),
+    )
+    shown = None if rows is None else check.count("rows", rows)
+    return PlannedRanges(query=query, counted=counted, ranked=replace(found, rows=shown))
+
+
+def plan_ranges(  # noqa: PLR0913 - each has a name, most a default
+    domain: Domain | NumberColumn | Category | Date | int,
+    workload: Asked = "all",
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    n: int | None = None,
+    rows_per_unit: int = 1,
+    relation: Relation = Relation.ADD_REMOVE,
+    thorough: bool = False,
+) -> RangePlan:
+    """Rank every structure for counting ranges by its exact error. Reads nothing, costs nothing.
+
+    ``domain`` is a declared column (`discreet.integer`, `discreet.date`, `discreet.category`), a
+    domain, or a number of cells. ``n`` is the number of rows: public under REPLACE_ONE with one
+    row of each unit, otherwise a guess that only scales what is shown.
+    """
+    if isinstance(domain, bool | Boolean):
+        raise InvalidArgument("domain must have an order: a boolean has no ranges.")
+    if isinstance(domain, int):
+        domain = domains.integers(0, check.count("domain", domain) - 1)
+    elif isinstance(domain, NumberColumn | Category | Date):
+        _, domain = cells_of(ranges("domain"), {"domain": domain})
+    return ranked(
+        domain,
+        workload_of(workload, domain),
+        budget(epsilon=epsilon, delta=delta, rho=rho),
+        n=n,
+        relation=relation,
+        contribution=Contribution(rows=rows_per_unit),
+        thorough=thorough,
+    )
+
+
+def workload_of(asked: Asked, domain: Domain) -> Workload:
+    """The workload of a name or of pairs of labels."""
+    if isinstance(asked, workloads.Lengths | workloads.Prefixes | workloads.Listed):
+        return asked
+    if isinstance(asked, str):
+        if asked not in WORKLOADS:
+            known = ", ".join(WORKLOADS)
+            raise InvalidArgument(f"workload must be one of {known}, or pairs; got {asked!r}.")
+        return WORKLOADS[asked]()
+    try:
+        pairs = [(first, last) for first, last in asked]
+    except (TypeError, ValueError):
+        raise InvalidArgument(
+            "workload must be a name, or pairs (first, last) of labels."
+        ) from None
+    ends = [span(domain, first, last) for first, last in pairs]
+    return workloads.ranges([(int(a), int(b)) for a, b in ends])
+
+
+def cells_of(query: RangeQuery, schema: Schema) -> tuple[Expression, Domain]:
+    """The cell of a row, counted from the first, and the cells themselves."""
+    bound = query.value.bind(schema)
+    if bound.kind == "text":
+        raise InvalidArgument(OPEN)
+    cut = query.bins is not None or query.edges is not None
+    if cut and bound.kind != "number":
+        raise InvalidArgument(f"bins and edges cut numbers; this is a {bound.kind}.")
+    many = bound.upper - bound.lower + 1
+    if many > INT64:
+        raise InvalidArgument("the value has more than 2**63 steps: clip it first.")
+    if query.edges is not None:
+        return _at_edges(query.value, bound, query.edges)
+    if query.bins is not None:
+        return _in_bins(query.value, bound, min(query.bins, many))
+    if bound.kind == "flag" or (bound.kind == "number" and bound.exponent != 0):
+        raise InvalidArgument(
+            "a boolean has no ranges: count it."
+            if bound.kind == "flag"
+            else "real numbers need bins=, how many, or edges=, where to cut."
+        )
+    if many > MOST_CELLS:
+        raise InvalidArgument(f"there are {many} cells, more than 10**7: use bins= or edges=.")
+    return query.value, _domain(bound)
+
+
+def _domain(bound: Bounded) -> Domain:
+    match bound.kind:
+        case "number":
+            return domains.integers(bound.lower, bound.upper)
+        case "date" if bound.step == "day":
+            first, last = (bound.label(end) for end in (bound.lower, bound.upper))
+            return domains.dates(str(first), str(last))
+        case "date":
+            hours = (bound.label(code) for code in range(bound.lower, bound.upper + 1))
+            return domains.ordered([f"{hour:%Y-%m-%d %H:00}" for hour in hours])
+        case _:
+            return domains.ordered([_name(label) for label in bound.labels])
+
+
+def _name(label: Label) -> str | int:
+    return label if isinstance(label, int) else str(label)
+
+
+def _at_edges(
+    value: Expression, bound: Bounded, edges: Sequence[Number]
+) -> tuple[Expression, Domain]:
+    """Every row is in a bin: what the edges leave out on either side are bins of their own."""
+    places = [position(bound, edge) for edge in edges]
+    if any(not bound.lower <= place <= bound.upper for place in places):
+        raise InvalidArgument("edges must lie within the declared bounds.")
+    kept = [
+        edge for edge, place in zip(edges, places, strict=True) if bound.lower < place < bound.upper
+    ]
+    if not kept:
+        raise InvalidArgument("edges must cut the declared bounds at least once.")
+    ends = [_value(bound, bound.lower), *map(float, kept), _value(bound, bound.upper)]
+    return value.cut(kept), domains.bins(ends)
+
+
+def _in_bins(value: Expression, bound: Bounded, bins: int) -> tuple[Expression, Domain]:
+    """Bins of equal width on the grid of the value; the last may be narrower."""
+    span = bound.upper - bound.lower + 1
+    width = -(-span // bins)
+    many = -(-span // width)
+    if many > MOST_CELLS:
+        raise InvalidArgument(f"bins must be at most 10**7, got {bins}.")
+
+    def bind(schema: Mapping[str, Any]) -> Bounded:
+        inner = value.bind(schema)
+        code = Divide(Binary("-", inner.code, Const(bound.lower)), Const(width), 0)
+        return Bounded(code=code, lower=0, upper=many - 1, kind="number")
+
+    marks = [bound.lower + width * k for k in range(many)]
+    # The last bin is closed; a single grid point at the end needs an edge beyond it.
+    last = max(bound.upper, marks[-1] + 1)
+    edges = [_value(bound, mark) for mark in (*marks, last)]
+    return Expression(bind, text=f"bin of {value!r}"), domains.bins(edges)
+
+
+def _value(bound: Bounded, code: int) -> float:
+    return float(code * Fraction(2) ** bound.exponent)

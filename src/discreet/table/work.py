@@ -1,0 +1,140 @@
+"""Questions and ranges that are released together: reserved as one, read, and only then noisy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core.errors import InvalidArgument
+from discreet.data.plan import Plan
+from discreet.noise.bits import Bits
+from discreet.queries.answer import Answer
+from discreet.queries.design import Design
+from discreet.queries.noisy import Noisy
+from discreet.queries.ranges.question import PlannedRanges
+from discreet.table.charge import fresh_key, protection, reserved
+from discreet.table.ranges import ChargedRanges, charged
+from discreet.table.release import Release, value_of
+
+if TYPE_CHECKING:
+    from discreet.ledger.account import Receipt
+    from discreet.table.opened import Opened
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Work:
+    """What one reservation pays for."""
+
+    design: Design | None = None
+    ranges: tuple[PlannedRanges, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.design is None and not self.ranges:
+            raise InvalidArgument("There must be at least one question.")
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all of it costs together."""
+        costs = [] if self.design is None else [self.design.guarantee]
+        first, *others = costs + [one.guarantee for one in self.ranges]
+        return sum(others, start=first)
+
+    @property
+    def passes(self) -> tuple[Plan, ...]:
+        """What engines are asked: the passes of the design, then one for each of the ranges."""
+        listed = () if self.design is None else self.design.passes
+        return (*listed, *(one.counted for one in self.ranges))
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """What is asked, in words."""
+        asked = () if self.design is None else (q.query.title for q in self.design.questions)
+        return (*asked, *(one.query.title for one in self.ranges))
+
+
+def carry_out(
+    table: Opened,
+    work: Work,
+    *,
+    label: str | None,
+    bits: Bits,
+    progress: Callable[[str], None] = lambda _: None,
+) -> tuple[tuple[Release, ...], tuple[ChargedRanges, ...]]:
+    """Reserve, read, add noise. Bits that are not private are refused by the account.
+
+    Theorem: all that is returned is within ``work.guarantee`` under the table's relation, which
+        the account is charged before a row is read.
+    Proof: `Table.release` for the questions, `charged` for the ranges; guarantees compose.
+    Source: docs/theory/queries.md, docs/theory/ranges.md.
+    Needs: an account; columns of the source as declared.
+    """
+    from discreet.data.collect import collect  # noqa: PLC0415 - engines are slow to import
+
+    _check(table, work)
+    progress("reserving the budget")
+    words = label or "; ".join(work.titles)
+    with reserved(table.account, work.guarantee, label=words, bits=bits) as held:
+        tables = []
+        for number, plan in enumerate(work.passes, start=1):
+            progress(f"reading the data, pass {number} of {len(work.passes)}")
+            # A fresh key each time: which rows are kept must not be known or repeated.
+            tables.append(collect(plan, source=table.source, key=fresh_key(bits)))
+        progress("adding noise")
+        asked = 0 if work.design is None else len(work.design.passes)
+        noisy: list[tuple[Noisy, ...]] = []
+        if work.design is not None:
+            noisy = work.design.noisy([one.columns for one in tables[:asked]], bits=bits)
+        ranges = tuple(
+            charged(one, counts, setting=table.setting, receipt=held.receipt, bits=bits)
+            for one, counts in zip(work.ranges, tables[asked:], strict=True)
+        )
+        del tables
+    releases = () if work.design is None else _releases(table, work.design, noisy, held.receipt)
+    return releases, ranges
+
+
+def _check(table: Opened, work: Work) -> None:
+    """Plans for another table, names and types of columns: no row is read."""
+    from discreet.data.source import check_source  # noqa: PLC0415 - engines are slow to import
+
+    declared = table.setting
+    for plan in work.passes:
+        # Limits may be a question's own: the noise was made for those that the plan enforces.
+        if (plan.unit, plan.schema) != (declared.unit, declared.schema):
+            raise InvalidArgument("planned must be designed for this table's own setting.")
+        check_source(plan.program(), table.source)
+    if any(one.ranked.best.relation is not declared.relation for one in work.ranges):
+        raise InvalidArgument("planned must be designed for this table's own relation.")
+
+
+def _releases(
+    table: Opened, planned: Design, noisy: list[tuple[Noisy, ...]], receipt: Receipt
+) -> tuple[Release, ...]:
+    answers = [
+        Answer(
+            title=question.query.title,
+            names=question.names,
+            keys=question.keys,
+            scale=question.scale,
+            parts=parts,
+            independent=question.independent,
+        )
+        for question, parts in zip(planned.questions, noisy, strict=True)
+    ]
+    return tuple(
+        Release(
+            title=question.query.title,
+            question=question.query.text,
+            value=value_of(answer),
+            guarantee=question.guarantee,
+            receipt=receipt,
+            mechanism=planned.words(question),
+            protects=protection(
+                replace(table.setting, limits=question.query.limits.over(table.setting.limits))
+            ),
+            answer=answer,
+        )
+        for question, answer in zip(planned.questions, answers, strict=True)
+    )
