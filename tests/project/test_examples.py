@@ -1,6 +1,7 @@
 """Every example runs, as a person would run it, in a folder of its own."""
 
 import runpy
+import warnings
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,14 @@ import pytest
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+SLOW = {"05_spark": [pytest.mark.spark, pytest.mark.slow]}
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, id=path.stem, marks=SLOW.get(path.stem, ())) for path in EXAMPLES]
+)
 def test_an_example_runs(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     runpy.run_path(str(path), run_name="__main__")

@@ -104,8 +104,12 @@ def _session(master: str | None) -> SparkSession:
             "openjdk-17-jre-headless) or set JAVA_HOME."
         )
     builder = SparkSession.builder.appName("discreet").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
     if master is not None:
         builder = builder.master(master)
+    if master is not None and master.startswith("local"):
+        for name in ("spark.driver.bindAddress", "spark.driver.host"):
+            builder = builder.config(name, "127.0.0.1")  # else it listens to the network
     session = sealed("starting Spark", builder.getOrCreate)
     session.sparkContext.setLogLevel("OFF")  # when a row fails, its log quotes it
     return session
