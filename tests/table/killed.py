@@ -9,7 +9,6 @@ import io
 import json
 import os
 import random
-import select
 import signal
 import sys
 import time
@@ -70,12 +69,13 @@ def main(folder, kills, seed, amount, *, careless):
                 tell_before_it_is_on_disk(channel)
             work(folder, amount, channel)
         os.close(channel)
-        if delay.random() < 0.7:  # else it may be killed while it opens the stream
-            select.select([out], [], [], 60)
-        time.sleep(delay.uniform(0, 0.05))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
         with os.fdopen(out, "rb") as pipe:
+            if delay.random() < 0.7:  # else it may be killed while it opens the stream
+                for _ in range(delay.randint(1, 4)):
+                    sys.stdout.write(pipe.readline().decode())
+            time.sleep(delay.uniform(0, 0.03))
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
             sys.stdout.write(pipe.read().decode())
 
 
