@@ -2,7 +2,7 @@
 
 Found once by minimising the largest error (BFGS, then Nelder and Mead, in log(omega) and
 log(1 / theta - 1)) and kept as digits: a stream must find the same matrix on every machine and
-after every update. The largest error is within 2e-4 of that of the square root.
+after every update. The largest error is within a thousandth of that of the square root.
 """
 
 from __future__ import annotations
