@@ -57,7 +57,7 @@ def recoveries(*, seed: int = 0) -> tuple[Recovery, ...]:
         )
         for name, build, broken in (
             ("tree as published", _published, True),
-            ("tree with independent noise", _sound, False),
+            ("tree as released here", _sound, False),
         )
     )
 

@@ -17,8 +17,11 @@ from numpy.typing import NDArray
 
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
-from discreet.mechanisms.laplace import laplace
 from discreet.noise.bits import seeded
+from discreet.queries.budget import budget
+from discreet.queries.ranges.blocks import tree
+from discreet.queries.ranges.design import RangeDesign
+from discreet.queries.ranges.domain import integers
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -44,7 +47,7 @@ def published_tree(leaves: Sequence[int], *, epsilon: float, seed: int, degree: 
 
     A node's noise should be added to its children's. The second assignment wrote to the first
     child again, so the first child carries the second one's variable and the parent's noise, and
-    the second one its own variable alone. The scale takes a logarithm of the number of levels.
+    all others their own variable alone. The scale takes a logarithm of the number of levels.
     """
     counts = tree_counts(leaves, degree=degree)
     scale = math.log2(len(counts)) / epsilon
@@ -53,21 +56,24 @@ def published_tree(leaves: Sequence[int], *, epsilon: float, seed: int, degree: 
     noisy = [counts[0] + noise]
     for level in counts[1:]:
         own = rng.laplace(0, scale, len(level)).reshape(-1, degree)
-        pushed = own + noise[:, None]
+        pushed = own.copy()
         pushed[:, 0] = own[:, 1] + noise
-        pushed[:, 1] = own[:, 1]
         noise = pushed.ravel()
         noisy.append(level + noise)
     return noisy
 
 
 def sound_tree(leaves: Sequence[int], *, epsilon: float, seed: int, degree: int = 2) -> Levels:
-    """The same tree with independent noise on every node, scaled to the number of levels (F10)."""
-    counts = tree_counts(leaves, degree=degree)
-    mechanism = laplace(sensitivity=len(counts), epsilon=epsilon, on="integers")
-    flat = np.concatenate(counts).astype(np.int64)
-    noisy = np.asarray(mechanism.release(flat, bits=seeded(seed)), dtype=np.float64)
-    return np.split(noisy, np.cumsum([len(level) for level in counts])[:-1])
+    """The same tree as this house releases it: independent noise, scaled to all levels (F10)."""
+    cells = len(tree_counts(leaves, degree=degree)[-1])
+    design = RangeDesign(
+        domain=integers(0, cells - 1),
+        strategy=tree(cells, branching=degree, root=True),
+        budget=budget(epsilon=epsilon),
+        family="laplace",
+    )
+    release = design.release(np.asarray(leaves, dtype=np.int64), bits=seeded(seed))
+    return [level.astype(np.float64) for level in release.measured[::-1]]
 
 
 def tree_counts(leaves: Sequence[int], *, degree: int) -> Levels:
