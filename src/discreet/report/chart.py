@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -11,6 +11,7 @@ _WIDTH, _HEIGHT = 460, 300
 _LEFT, _TOP, _RIGHT, _BOTTOM = 74, 34, 236, 76
 _DASHES = ("", "7 3", "2 3", "9 3 2 3", "4 2", "12 4", "1 2", "6 2 2 2 2 2")
 _MARKS = ("circle", "square", "triangle", "diamond", "cross", "ring", "bar", "box")
+_MOST_WORDS = 5
 _GREYS = ("#000", "#555", "#000", "#555", "#000", "#555", "#000", "#555")
 
 
@@ -30,12 +31,33 @@ class Axis:
 
     label: str
     log: bool = False
+    words: Callable[[float], str] | None = None
+    """What is written at a tick, if that is not its number; nothing there, no tick."""
 
 
-def curves(lines: Sequence[Curve], *, x: Axis, y: Axis, title: str, note: str) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """What lies between two curves over the same places, in grey."""
+
+    x: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+
+
+def curves(
+    lines: Sequence[Curve],
+    *,
+    x: Axis,
+    y: Axis,
+    title: str,
+    note: str,
+    band: Band | None = None,
+) -> str:
     """A chart of up to eight curves; what is infinite, or not positive on logs, is left out."""
     across = _Scale.of([v for line in lines for v in line.x], x, start=_LEFT, end=_LEFT + _WIDTH)
-    up = _Scale.of([v for line in lines for v in line.y], y, start=_TOP + _HEIGHT, end=_TOP)
+    heights = [v for line in lines for v in line.y]
+    heights += [] if band is None else [*band.low, *band.high]
+    up = _Scale.of(heights, y, start=_TOP + _HEIGHT, end=_TOP)
     width, height = _LEFT + _WIDTH + _RIGHT, _TOP + _HEIGHT + _BOTTOM
     parts = [
         (
@@ -47,6 +69,7 @@ def curves(lines: Sequence[Curve], *, x: Axis, y: Axis, title: str, note: str) -
         f'<text x="4" y="18" font-size="13" font-weight="bold">{escape(title)}</text>',
         *_axes(across, up, x, y),
     ]
+    parts += [] if band is None else [_between(band, across, up)]
     for i, line in enumerate(lines):
         parts += _curve(line, i, across, up)
         parts += _legend(line, i)
@@ -101,11 +124,11 @@ class _Scale:
 def _axes(across: _Scale, up: _Scale, x: Axis, y: Axis) -> list[str]:
     base, right = _TOP + _HEIGHT, _LEFT + _WIDTH
     parts = [_line(_LEFT, base, right, base), _line(_LEFT, _TOP, _LEFT, base)]
-    for tick in across.ticks():
+    for tick, words in _told(across.ticks(), x):
         place = across.place(tick) or 0.0
         parts.append(_line(place, base, place, base + 4))
         parts.append(
-            f'<text x="{place:.1f}" y="{base + 17}" text-anchor="middle">{_number(tick)}</text>'
+            f'<text x="{place:.1f}" y="{base + 17}" text-anchor="middle">{escape(words)}</text>'
         )
     for tick in up.ticks():
         place = up.place(tick) or 0.0
@@ -123,6 +146,25 @@ def _axes(across: _Scale, up: _Scale, x: Axis, y: Axis) -> list[str]:
         f"{escape(_named(y))}</text>"
     )
     return parts
+
+
+def _told(ticks: Sequence[float], axis: Axis) -> list[tuple[float, str]]:
+    """Ticks with what is written there; words are longer than numbers, so there are fewer."""
+    if axis.words is None:
+        return [(tick, _number(tick)) for tick in ticks]
+    told = [(tick, words) for tick in ticks if (words := axis.words(tick))]
+    return told[:: -(-len(told) // _MOST_WORDS) or 1]
+
+
+def _between(band: Band, across: _Scale, up: _Scale) -> str:
+    there = list(zip(band.x, band.high, strict=True))
+    back = list(zip(band.x, band.low, strict=True))[::-1]
+    path = " ".join(
+        f"{px:.1f},{py:.1f}"
+        for vx, vy in (*there, *back)
+        if (px := across.place(vx)) is not None and (py := up.place(vy)) is not None
+    )
+    return f'<polygon points="{path}" fill="#ccc" stroke="none"/>'
 
 
 def _named(axis: Axis) -> str:

@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.table import Table
 
 from discreet.apps.cli.budget import Standing, amount, limit_in_words, standing
+from discreet.apps.cli.ranges import range_content, range_table
 from discreet.apps.cli.release_file import ReleaseFile, read
 from discreet.queries.budget import Budget
-from discreet.queries.design import Design
 from discreet.queries.forecast import forecast
 from discreet.table.release import worth
+from discreet.table.work import Work
 
 _WIDEST = 1 << 20
 _CLOSE = Fraction(101, 100)
@@ -25,14 +26,17 @@ _CLOSE = Fraction(101, 100)
 def run(path: Path, *, as_json: bool) -> int:
     """Show the plan. The source is not even opened."""
     file = read(path)
-    planned = file.design()
+    planned = file.work()
     found = standing(file)
     content = _content(file, planned, found)
     if as_json:
         print(json.dumps(content, indent=1))
         return 0
     console = Console()
-    console.print(_table(file.title, content["statistics"]))
+    if content["statistics"]:
+        console.print(_table(file.title, content["statistics"]))
+    for one in content["ranges"]:
+        console.print(range_table(one))
     console.print(
         f"All together: {worth(planned.guarantee)}; {_percent(content['share'])} of the limit "
         f"({limit_in_words(found.limit)}) of account {found.name!r}, of which "
@@ -55,10 +59,11 @@ def run(path: Path, *, as_json: bool) -> int:
     return 0
 
 
-def _content(file: ReleaseFile, planned: Design, found: Standing) -> dict[str, Any]:
+def _content(file: ReleaseFile, planned: Work, found: Standing) -> dict[str, Any]:
     """Everything that is shown, for machines."""
     statistics: list[dict[str, Any]] = [{} for _ in file.statistics]
-    for place, question in zip(file.order(), planned.questions, strict=True):
+    questions = () if planned.design is None else planned.design.questions
+    for place, question in zip(file.order(), questions, strict=True):
         one = file.statistics[place]
         error = forecast(question, rows=one.rows)
         statistics[place] = {
@@ -85,8 +90,9 @@ def _content(file: ReleaseFile, planned: Design, found: Standing) -> dict[str, A
     return {
         "title": file.title,
         "statistics": statistics,
+        "ranges": [range_content(one, found) for one in planned.ranges],
         "targets": targets,
-        "relax": _relax(file, found) if targets and not affordable else None,
+        "relax": _relax(file, planned, found) if targets and not affordable else None,
         "passes": len(planned.passes),
         "account": found.name,
         "exists": found.account is not None,
@@ -98,14 +104,15 @@ def _content(file: ReleaseFile, planned: Design, found: Standing) -> dict[str, A
     }
 
 
-def _relax(file: ReleaseFile, found: Standing) -> float | None:
+def _relax(file: ReleaseFile, planned: Work, found: Standing) -> float | None:
     """How many times as wide all targets must be to fit into what is left; None if that is no use.
 
     A hundredth part too wide at most; the answer has been checked.
     """
 
     def fits(factor: Fraction) -> bool:
-        return found.affords(file.relaxed(factor).design().guarantee)
+        wider = Work(design=file.relaxed(factor).design(), ranges=planned.ranges)
+        return found.affords(wider.guarantee)
 
     low, high = Fraction(1), Fraction(2)
     while not fits(high):

@@ -13,10 +13,12 @@ from discreet.apps.cli.release_file import ReleaseFile, read
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
-from discreet.queries.design import Design
 from discreet.report import page
+from discreet.report.ranges import Ranges
+from discreet.table.ranges import ChargedRanges
 from discreet.table.release import Release, worth
 from discreet.table.table import Table, table
+from discreet.table.work import Work
 
 EXIT_SHORT = 3
 """The budget is short; nothing was read or spent."""
@@ -25,13 +27,15 @@ EXIT_SHORT = 3
 def run(path: Path, *, folder: Path | None, overwrite: bool, as_json: bool) -> int:
     """Release all statistics of a file, or none."""
     file = read(path)
-    planned = file.design()
+    planned = file.work()
     known = standing(file).account is not None
-    targets = _targets((folder or path.parent) / path.stem, overwrite=overwrite)
+    targets = _targets(
+        (folder or path.parent) / path.stem, ranges=len(planned.ranges), overwrite=overwrite
+    )
     with Ledger(file.ledger) as ledger:
         account = ledger.account(file.account, limit=None if known else file.limit)
         try:
-            releases = _released(file, planned, account)
+            releases, ranges = _released(file, planned, account)
         except BudgetExceeded as refusal:
             return refused(refusal, as_json=as_json)
         report = page.Report(
@@ -39,9 +43,15 @@ def run(path: Path, *, folder: Path | None, overwrite: bool, as_json: bool) -> i
             releases=tuple(releases),
             guarantee=planned.guarantee,
             account=f"Charged to {in_words(account)}.",
+            ranges=tuple(
+                Ranges(release=one, plan=plan.ranked, file=targets[f"ranges {i}"].name)
+                for i, (one, plan) in enumerate(zip(ranges, planned.ranges, strict=True), 1)
+            ),
         )
+        for i, one in enumerate(ranges, 1):
+            targets[f"ranges {i}"].write_text(one.to_json(), encoding="utf-8")
         targets["json"].write_text(page.as_json(report), encoding="utf-8")
-        targets["csv"].write_text(page.as_csv(report.releases), encoding="utf-8")
+        targets["csv"].write_text(page.as_csv(report.releases, report.ranges), encoding="utf-8")
         targets["html"].write_text(page.as_html(report), encoding="utf-8")
         return _told(report, targets, account, as_json=as_json)
 
@@ -63,22 +73,26 @@ def opened(file: ReleaseFile, account: Account) -> Table:
     )
 
 
-def _released(file: ReleaseFile, planned: Design, account: Account) -> list[Release]:
+def _released(
+    file: ReleaseFile, planned: Work, account: Account
+) -> tuple[list[Release], tuple[ChargedRanges, ...]]:
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("planning")
-        made = opened(file, account).run(
+        made, ranges = opened(file, account).run_all(
             planned,
             label=file.title[:200],
             progress=lambda stage: progress.update(task, description=stage),
         )
     places = zip(file.order(), made, strict=True)
-    return [release for _, release in sorted(places, key=lambda pair: pair[0])]
+    return [release for _, release in sorted(places, key=lambda pair: pair[0])], ranges
 
 
-def _targets(stem: Path, *, overwrite: bool) -> dict[str, Path]:
+def _targets(stem: Path, *, ranges: int, overwrite: bool) -> dict[str, Path]:
     """Where the results go, checked before anything is spent."""
     targets = {kind: stem.with_name(f"{stem.name}.{kind}") for kind in ("json", "csv", "html")}
+    for i in range(1, ranges + 1):
+        targets[f"ranges {i}"] = stem.with_name(f"{stem.name}.ranges-{i}.json")
     present = [str(path) for path in targets.values() if path.exists()]
     if present and not overwrite:
         raise InvalidArgument(
@@ -102,7 +116,7 @@ def _told(report: page.Report, written: dict[str, Path], account: Account, *, as
         content = json.loads(page.as_json(report))
         print(json.dumps({**content, "files": files, "remaining": float(account.remaining)}))
         return 0
-    for release in report.releases:
+    for release in (*report.releases, *(one.release for one in report.ranges)):
         print(f"{release}\n")
     print(f"Spent: {worth(report.guarantee)}. {in_words(account)}.")
     print("Written: " + ", ".join(files.values()))

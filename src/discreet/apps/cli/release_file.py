@@ -21,7 +21,10 @@ from discreet.queries import ask
 from discreet.queries.ask import KeySet, Query
 from discreet.queries.budget import Budget, budget
 from discreet.queries.design import Design, Setting, design, join
+from discreet.queries.ranges import question
+from discreet.queries.ranges.question import RangeQuery
 from discreet.queries.targets import amount_for
+from discreet.table.work import Work
 
 _COLUMNS: Mapping[str, Callable[..., Declared]] = {
     "integer": schema.integer,
@@ -44,10 +47,11 @@ _TESTS: Mapping[str, Callable[[Expression, Any], Expression]] = {
 }
 _AMOUNTS = ("epsilon", "delta", "rho")
 _SUMS = ("sum", "mean", "variance", "covariance")
-_KINDS = ("count", "units", "histogram", *_SUMS, "median", "quantiles")
+_KINDS = ("count", "units", "histogram", *_SUMS, "median", "quantiles", "ranges")
 _RANKS = ("levels", "bins", "method")
 _ROWS = ("by", "keys", "edges", "where", "rows")
 _ASKED = ("name", "kind", "of", *_ROWS, *_RANKS, *_LIMITS, "within", *_AMOUNTS)
+_RANGES = ("name", "kind", "of", "workload", "bins", "edges", "where", "rows", *_AMOUNTS)
 _OWN: Mapping[str, tuple[str, ...]] = {
     "edges": ("histogram",),
     "levels": ("quantiles",),
@@ -72,6 +76,15 @@ class Statistic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RangeStatistic:
+    """All ranges of a column: the question, what it may cost, the rows that are expected."""
+
+    query: RangeQuery
+    budget: Budget
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseFile:
     """A checked release file. Nothing has been opened yet."""
 
@@ -85,6 +98,17 @@ class ReleaseFile:
     account: str
     limit: Guarantee | None
     statistics: tuple[Statistic, ...]
+    ranges: tuple[RangeStatistic, ...] = ()
+
+    def work(self) -> Work:
+        """Statistics and ranges together; structures for ranges are chosen here."""
+        return Work(
+            design=self.design() if self.statistics else None,
+            ranges=tuple(
+                question.planned(one.query, setting=self.setting, budget=one.budget, rows=one.rows)
+                for one in self.ranges
+            ),
+        )
 
     def relaxed(self, factor: Fraction) -> ReleaseFile:
         """The same file with targets so many times as wide, where amounts follow from them."""
@@ -161,7 +185,9 @@ def read(path: Path) -> ReleaseFile:
         statistics=tuple(
             _statistic(i, one, path.parent, setting=setting, limit=account.get("limit"))
             for i, one in enumerate(statistics, 1)
+            if not _is_ranges(one)
         ),
+        ranges=tuple(_ranges(i, one) for i, one in enumerate(statistics, 1) if _is_ranges(one)),
     )
 
 
@@ -191,6 +217,22 @@ def _statistic(
         return _targeted(found, wanted, setting=setting)
     except (PrivacyError, TypeError) as error:
         raise InvalidArgument(f"{where}: {error}") from None
+
+
+def _is_ranges(given: object) -> bool:
+    return isinstance(given, Mapping) and given.get("kind") == "ranges"
+
+
+def _ranges(number: int, given: Mapping[str, Any]) -> RangeStatistic:
+    _known(f"statistic {number}", given, _RANGES)
+    more = {name: given[name] for name in ("workload", "bins", "edges", "name") if name in given}
+    try:
+        of, where = _text(given, "ranges", "of"), _condition(given.get("where"))
+        query = question.ranges(of, where=where, **more)
+        amount = budget(**{name: given.get(name) for name in _AMOUNTS})
+        return RangeStatistic(query=query, budget=amount, rows=given.get("rows"))
+    except (PrivacyError, TypeError) as error:
+        raise InvalidArgument(f"statistic {number}: {error}") from None
 
 
 def _targeted(one: Statistic, within: Fraction, *, setting: Setting) -> Statistic:
