@@ -210,18 +210,29 @@ def _overlaps(size: int, block: int, *, pairs: bool) -> float:
         (i, j) of its cells that are in the range; cells i, j are both in
         ``(L + 1 + min)(size - L - max)`` ranges and in ``size - L - max`` prefixes. Over a block,
         min sums to ``m(m-1)(2m-1)/6``, max to ``m(m-1)(4m+1)/6``, their product to
-        ``(m(m-1)/2)^2``.
+        ``(m(m-1)/2)^2``. Whole blocks start at multiples of m, so sums over them are cubics.
     """
-    start = np.arange(0, size, block, dtype=np.float64)
-    m = np.minimum(block, size - start)
-    q = size - start
-    most = m * (m - 1) * (4 * m + 1) / 6
+    whole, rest = divmod(size, block)
+    found = _over_blocks(size, 0, block, many=whole, pairs=pairs)
+    if rest:
+        found += _over_blocks(size, size - rest, rest, many=1, pairs=pairs)
+    return found / block
+
+
+def _over_blocks(size: int, start: int, m: int, *, many: int, pairs: bool) -> int:
+    """The part of ``block`` times the energy from consecutive blocks of m cells: exact."""
+    steps = many * (many - 1) // 2
+    squares = steps * (2 * many - 1) // 3
+    starts = many * start + m * steps
+    most = m * (m - 1) * (4 * m + 1) // 6
+    after = many * size - starts  # the sum of size - L
     if not pairs:
-        return float((q * m * m - most).sum() / block)
-    p = start + 1
-    least = m * (m - 1) * (2 * m - 1) / 6
-    product = np.square(m * (m - 1) / 2)
-    return float((p * q * m * m + q * least - p * most - product).sum() / block)
+        return after * m * m - many * most
+    least = m * (m - 1) * (2 * m - 1) // 6
+    product = (m * (m - 1) // 2) ** 2
+    start_squares = many * start**2 + 2 * start * m * steps + m * m * squares
+    both = many * size + (size - 1) * starts - start_squares  # of (L + 1)(size - L)
+    return both * m * m + after * least - (many + starts) * most - many * product
 
 
 def _by_length(size: int, lengths: Ints, block: int) -> Floats:
