@@ -70,7 +70,7 @@ class RangeDesign:
     @cached_property
     def laws(self) -> tuple[Law, ...]:
         """The noise of each group."""
-        return tuple(_law(mechanism) for mechanism in self.mechanisms)
+        return tuple(law_of(mechanism) for mechanism in self.mechanisms)
 
     @cached_property
     def noise(self) -> Floats:
@@ -120,7 +120,8 @@ class RangeDesign:
         return f"{self.describe()} on {self.domain} ({self.budget}, {self.relation.value})"
 
 
-def _law(mechanism: Noise) -> Law:
+def law_of(mechanism: Noise) -> Law:
+    """The noise of a mechanism on counts."""
     lattice = mechanism.integers if isinstance(mechanism, Additive) else None
     if lattice is None or not isinstance(lattice.noise, DiscreteLaplace | DiscreteGaussian):
         raise AssertionError  # for sums of counts, budgets make additive noise on integers

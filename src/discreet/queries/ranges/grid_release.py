@@ -1,0 +1,302 @@
+"""The artefact of a grid: noisy measurements that answer every rectangle later (F61)."""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import check
+from discreet.core.errors import InvalidArgument
+from discreet.noise.gaussian import DiscreteGaussian
+from discreet.noise.law import Floats, Ints, floats
+from discreet.queries.ranges import tails
+from discreet.queries.ranges.boxes import Boxes, read_boxes
+from discreet.queries.ranges.content import law_content, packed, read_law, unpacked
+from discreet.queries.ranges.grid import Ends, Grid, read_grid
+from discreet.queries.ranges.strategy import Contribution, Terms
+from discreet.queries.ranges.tails import Law
+
+VERSION = 1
+_LEVEL = 0.95
+_ROUNDING = 2.0**-40
+_CLOSE = 100
+"""For more rectangles at once, intervals come from variances alone: valid, but wider."""
+_SMALL = 130.0
+_SMOOTH = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeavyCell:
+    """A cell that is above a threshold, for all that is stated together at the level."""
+
+    labels: tuple[object, ...]
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Margin:
+    """Totals of each cell of one axis, with standard deviations, and bounds for each by itself."""
+
+    labels: tuple[object, ...]
+    values: Floats
+    std: Floats
+    low: Floats
+    high: Floats
+    level: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GridRelease:
+    """Noisy measurements of a grid: answers to all rectangles, with exact errors."""
+
+    grid: Grid
+    strategy: Boxes
+    laws: tuple[Law, ...]
+    measured: tuple[Ints, ...]
+    guarantee: Guarantee
+    contribution: Contribution
+    private: bool = True
+    """False if the noise came from a seed: for tests and simulations only."""
+
+    def __post_init__(self) -> None:
+        for group in self.measured:
+            group.setflags(write=False)
+
+    @property
+    def labels(self) -> tuple[tuple[object, ...], ...]:
+        """The labels of each axis."""
+        return self.grid.labels
+
+    @cached_property
+    def cells(self) -> Floats:
+        """The best linear unbiased estimate of each cell."""
+        found = self.strategy.estimate(self.measured, self._noise)
+        found.setflags(write=False)
+        return found
+
+    @cached_property
+    def cell_std(self) -> Floats:
+        """The exact standard deviation of each cell's estimate."""
+        ends = tuple((np.arange(size), np.arange(size)) for size in self.grid.shape)
+        found = np.sqrt(self.strategy.outer_variance(ends, self._noise))
+        found.setflags(write=False)
+        return found
+
+    @property
+    def total(self) -> float:
+        """The estimate of the whole grid."""
+        return float(self._corners[(-1,) * len(self.grid.shape)])
+
+    def answer(self, *spans: Any) -> Any:
+        """The number of rows in a rectangle: for each axis a pair (lower, upper) of labels.
+
+        None stands for a whole axis, and within a pair for an open end. Pairs of arrays ask for
+        many rectangles at once.
+        """
+        return _plain(self._answers(self.grid.ends(spans)))
+
+    def std(self, *spans: Any) -> Any:
+        """The exact standard deviation of the answers."""
+        return _plain(np.sqrt(self.strategy.variance(self.grid.ends(spans), self._noise)))
+
+    def interval(self, *spans: Any, level: float = _LEVEL) -> tuple[Any, Any]:
+        """Bounds that hold the exact count, each with probability at least ``level``.
+
+        Up to a hundred rectangles at a time get bounds from the law of their own noise; more get
+        Chernoff's bound, which is wider (`tails`).
+        """
+        tail = 1 - float(check.probability("level", level, zero=False, one=False))
+        ends = self.grid.ends(spans)
+        value, width = self._answers(ends), self._widths(ends, tail)
+        return _plain(value - width), _plain(value + width)
+
+    def margin(self, axis: int, *, level: float = _LEVEL) -> Margin:
+        """The totals along one axis, summed over all others."""
+        inside = float(check.probability("level", level, zero=False, one=False))
+        number = len(self.grid.shape)
+        if check.count("axis", axis, minimum=0) >= number:
+            raise InvalidArgument(f"axis must be 0 .. {number - 1}, got {axis}.")
+        here = np.arange(self.grid.shape[axis])
+        ends = tuple(
+            (here, here) if k == axis else (np.zeros_like(here), np.full_like(here, size - 1))
+            for k, size in enumerate(self.grid.shape)
+        )
+        values, width = self._answers(ends), self._widths(ends, 1 - inside)
+        return Margin(
+            labels=self.labels[axis],
+            values=values,
+            std=np.sqrt(self.strategy.variance(ends, self._noise)),
+            low=values - width,
+            high=values + width,
+            level=inside,
+        )
+
+    def heavy(self, threshold: float, *, level: float = _LEVEL) -> list[HeavyCell]:
+        """Cells that surely hold more than ``threshold`` rows: all of them at once, at the level.
+
+        Proof: by the union bound over all cells, every exact count is above the lower bound.
+        """
+        least = float(check.finite("threshold", threshold))
+        inside = float(check.probability("level", level, zero=False, one=False))
+        width = self._quick(np.square(self.cell_std), (1 - inside) / self.grid.size)
+        places = np.argwhere(self.cells - width > least)
+        found = [
+            HeavyCell(
+                labels=tuple(names[i] for names, i in zip(self.labels, place, strict=True)),
+                value=float(self.cells[tuple(place)]),
+                low=float((self.cells - width)[tuple(place)]),
+                high=float((self.cells + width)[tuple(place)]),
+            )
+            for place in places
+        ]
+        return sorted(found, key=lambda cell: -cell.value)
+
+    def to_json(self) -> str:
+        """The whole artefact as text; ``from_json`` reads it back."""
+        content = {
+            "discreet_grid": VERSION,
+            "grid": self.grid.content(),
+            "strategy": self.strategy.content(),
+            "noise": [law_content(law) for law in self.laws],
+            "measured": [packed(group) for group in self.measured],
+            "guarantee": json.loads(self.guarantee.to_json()),
+            "contribution": {
+                "rows": self.contribution.rows,
+                "per_cell": self.contribution.per_cell,
+            },
+            "private": self.private,
+        }
+        return json.dumps(content)
+
+    @classmethod
+    def from_json(cls, text: str) -> GridRelease:
+        """The artefact of a text."""
+        try:
+            content = json.loads(text)
+            if content["discreet_grid"] != VERSION:
+                raise InvalidArgument("text is a release of a grid of another version.")
+            made = cls(
+                grid=read_grid(content["grid"]),
+                strategy=read_boxes(content["strategy"]),
+                laws=tuple(read_law(law) for law in content["noise"]),
+                measured=tuple(unpacked(group) for group in content["measured"]),
+                guarantee=Guarantee.from_json(json.dumps(content["guarantee"])),
+                contribution=Contribution(**content["contribution"]),
+                private=bool(content["private"]),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
+            if isinstance(error, InvalidArgument):
+                raise
+            raise InvalidArgument("text must be the JSON of a release of a grid.") from None
+        if not made._fits():
+            raise InvalidArgument("text holds measurements that do not fit its grid.")
+        return made
+
+    def _fits(self) -> bool:
+        if self.strategy.shape != self.grid.shape or len(self.laws) != len(self.strategy.shares):
+            return False
+        sizes = [int(np.prod(shape)) for shape in self.strategy.shapes()]
+        return sizes == [len(group) for group in self.measured]
+
+    def __str__(self) -> str:
+        note = "" if self.private else "; made with a seed: not private"
+        deviation = float(self.std(*[None] * len(self.grid.shape)))
+        return (
+            f"grid of {self.grid} by {self.strategy.describe()} "
+            f"(total {self.total:,.0f} ± {deviation:,.3g}; {self.guarantee!r}{note})"
+        )
+
+    __repr__ = __str__
+
+    @cached_property
+    def _noise(self) -> Floats:
+        return np.array([law.variance for law in self.laws])
+
+    @cached_property
+    def _corners(self) -> Floats:
+        """The summed-area table: the answer to every rectangle that starts at the origin."""
+        found = np.zeros([size + 1 for size in self.grid.shape])
+        inner = self.cells
+        for axis in range(inner.ndim):
+            inner = np.cumsum(inner, axis=axis)
+        found[(slice(1, None),) * inner.ndim] = inner
+        return found
+
+    def _answers(self, ends: Ends) -> Floats:
+        """Signed sums of the corners of each rectangle."""
+        found: Floats = np.zeros(np.shape(ends[0][0]))
+        number = len(ends)
+        for corner in range(1 << number):
+            lower = [bool(corner >> axis & 1) for axis in range(number)]
+            at = tuple(a if low else b + 1 for (a, b), low in zip(ends, lower, strict=True))
+            found = found + (-1) ** sum(lower) * self._corners[at]
+        return found
+
+    @cached_property
+    def _rounding(self) -> float:
+        """Room for the rounding of estimates in doubles: far below the noise."""
+        return _ROUNDING * max(1.0, float(np.abs(self._corners).max()))
+
+    def _quick(self, variance: Floats, tail: float) -> Floats:
+        largest = self.strategy.largest_weights(self._noise)
+        return tails.quick(self.laws, largest, variance, tail) + self._rounding
+
+    def _widths(self, ends: Ends, tail: float) -> Floats:
+        variance = self.strategy.variance(ends, self._noise)
+        width = self._quick(variance, tail)
+        if tails.fine(self.laws):
+            normal = tails.normal(self.laws, np.sqrt(variance), tail)
+            return np.minimum(width, normal + self._rounding)
+        if variance.size > _CLOSE:
+            return width
+        flat = [(np.ravel(a).tolist(), np.ravel(b).tolist()) for a, b in ends]
+        close = [
+            tails.close(
+                self.laws,
+                self._terms([(a[i], b[i]) for a, b in flat], float(v)),
+                float(v),
+                tail,
+            )
+            for i, v in enumerate(variance.ravel())
+        ]
+        return floats(np.minimum(width, np.reshape(close, width.shape) + self._rounding))
+
+    def _terms(self, rectangle: Sequence[tuple[int, int]], variance: float) -> Terms:
+        """The weights of the noise, with many small Gaussian ones taken together.
+
+        Proof: `tails.close` looks at characteristic functions up to ``125 / deviation``. There a
+            discrete Gaussian of ``square >= 2`` and weight below ``deviation / 130`` has that of a
+            normal variable up to a factor ``1 +- 1e-11`` (Poisson summation), and normal variables
+            of equal squared weights in sum are the same.
+        """
+        terms = self.strategy.terms(rectangle, self._noise)
+        small = math.sqrt(variance) / _SMALL
+        found = []
+        for law, (weights, counts) in zip(self.laws, terms, strict=True):
+            if not isinstance(law, DiscreteGaussian) or law.square < _SMOOTH:
+                found.append((weights, counts))
+                continue
+            few = weights <= small
+            square = float(np.square(weights[few]) @ counts[few])
+            number = float(max(1, math.ceil(square / small**2))) if small else 1.0
+            found.append(
+                (
+                    np.append(weights[~few], math.sqrt(square / number)),
+                    np.append(counts[~few], number),
+                )
+            )
+        return tuple(found)
+
+
+def _plain(values: Floats) -> Any:
+    return values if np.ndim(values) else float(values)
