@@ -213,9 +213,79 @@ TABLES = (
     _error("rho 0.5", {"rho": 0.5}, ("opendp_polars", "tumult")),
 )
 
+CELLS: Params = {"cells": 2**20, "epsilon": 1.0}
+_FEWER: Params = {"cells": 2**16}
+
+
+def _range_error(label: str, cells: int) -> Case:
+    return Case(
+        name=f"error of 1e5 random ranges of {label} cells, epsilon 1, 10 releases",
+        kind="range_error",
+        params={"cells": cells, "epsilon": 1.0, "ranges": 100_000, "repetitions": 10},
+        warm={"cells": 64, "ranges": 10, "repetitions": 1},
+        peers={"opendp": NONE, "diffprivlib": NONE},
+        once=True,
+    )
+
+
+# In a plan ours compares structures; the peers are told theirs.
+RANGES = (
+    Case(
+        name="plan, release and make consistent, 2^20 cells",
+        kind="range_release",
+        params=CELLS,
+        warm={"cells": 64},
+        size="cells",
+        peers={"opendp": _FEWER, "diffprivlib": _FEWER},
+    ),
+    Case(
+        name="release and make consistent, 2^16 cells, structure given",
+        kind="range_build",
+        params={**CELLS, **_FEWER},
+        warm={"cells": 64},
+        peers={"opendp": NONE, "diffprivlib": NONE},
+    ),
+    Case(
+        name="answer 1e6 random ranges of 2^20 cells",
+        kind="range_answers",
+        params={**CELLS, "ranges": MILLION},
+        warm={"cells": 64, "ranges": 10},
+        peers={"numpy": NONE},
+    ),
+    Case(
+        name="exact standard errors of 1e6 random ranges of 2^20 cells (the limit: their sums)",
+        kind="range_errors",
+        params={**CELLS, "ranges": MILLION},
+        warm={"cells": 64, "ranges": 10},
+        peers={"numpy": NONE},
+    ),
+    _range_error("1024", 1024),
+    _range_error("2^16", 2**16),
+)
+
+
+def _stream(label: str, params: Params) -> Case:
+    return Case(
+        name=f"stream of 1e7 events in 1e6 steps, {label}",
+        kind="stream",
+        params={"events": 10 * MILLION, "steps": MILLION, "batches": 10, **params},
+        warm={"events": 1_000, "steps": 100},
+        peers={"numpy": NONE},
+        once=True,
+    )
+
+
+STREAMS = (
+    _stream("epsilon 1", {"epsilon": 1.0}),
+    _stream("rho 0.5", {"rho": 0.5}),
+    _stream("epsilon 1, no end known", {"epsilon": 1.0, "endless": 1}),
+)
+
 SUITES: Mapping[str, tuple[Case, ...]] = {
     "noise": NOISE,
     "accounting": ACCOUNTING,
     "ledger": LEDGER,
     "tables": TABLES,
+    "ranges": RANGES,
+    "streams": STREAMS,
 }

@@ -32,7 +32,7 @@ COLUMNS = {
     "{} ratio": "error_ratio",
     "note": "note",
 }
-ERRORS = {"accounting": "ε", "tables": "RMSE"}
+ERRORS = {"accounting": "ε", "tables": "RMSE", "ranges": "RMSE"}
 """What the answers of a suite are."""
 
 

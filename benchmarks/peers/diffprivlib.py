@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
+import numpy as np
 from diffprivlib import BudgetAccountant
 from diffprivlib.mechanisms import GaussianAnalytic, Geometric
+from diffprivlib.tools import histogram
 
 
 def laplace_int(*, n: int, scale: float) -> Callable[[], None]:
@@ -33,3 +36,37 @@ def charges(*, history: int, charges: int) -> Callable[[], None]:
             mechanism.randomise(0.0)
 
     return work
+
+
+def range_build(*, cells: int, epsilon: float) -> Callable[[], None]:
+    """A flat histogram of twenty rows in each cell."""
+    rows = np.repeat(np.arange(cells) + 0.5, 20)
+    return lambda: _drop(histogram(rows, epsilon=epsilon, bins=cells, range=(0, cells)))
+
+
+def range_release(*, cells: int, epsilon: float) -> Callable[[], None]:
+    """The same: there is nothing to choose."""
+    return range_build(cells=cells, epsilon=epsilon)
+
+
+def range_error(
+    *, cells: int, epsilon: float, ranges: int, repetitions: int
+) -> Callable[[], float]:
+    """The root of the mean squared error of random ranges: sums of cells."""
+    rows = np.repeat(np.arange(cells) + 0.5, 20)
+    first, last = np.sort(np.random.default_rng(1).integers(0, cells, (2, ranges)), axis=0)
+
+    def work() -> float:
+        squares = 0.0
+        for _ in range(repetitions):
+            found, _ = histogram(rows, epsilon=epsilon, bins=cells, range=(0, cells))
+            sums = np.concatenate([[0.0], np.cumsum(found)])
+            errors = sums[last + 1] - sums[first] - 20 * (last - first + 1)
+            squares += float(np.mean(np.square(errors)))
+        return math.sqrt(squares / repetitions)
+
+    return work
+
+
+def _drop(_: object) -> None:
+    """The answer is the time."""

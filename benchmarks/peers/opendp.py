@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -75,6 +76,47 @@ def charges(*, history: int, charges: int) -> Callable[[], None]:
             queryable(query)
 
     return work
+
+
+def range_build(*, cells: int, epsilon: float) -> Callable[[], None]:
+    """A tree of the branching that OpenDP suggests, Laplace noise, consistency."""
+    release = _tree(cells, epsilon)
+    return lambda: _drop(release())
+
+
+def range_release(*, cells: int, epsilon: float) -> Callable[[], None]:
+    """The same: there is nothing to choose."""
+    return range_build(cells=cells, epsilon=epsilon)
+
+
+def range_error(
+    *, cells: int, epsilon: float, ranges: int, repetitions: int
+) -> Callable[[], float]:
+    """The root of the mean squared error of random ranges."""
+    release = _tree(cells, epsilon)
+    first, last = np.sort(np.random.default_rng(1).integers(0, cells, (2, ranges)), axis=0)
+
+    def work() -> float:
+        squares = 0.0
+        for _ in range(repetitions):
+            sums = np.concatenate([[0.0], np.cumsum(release())])
+            errors = sums[last + 1] - sums[first] - 20 * (last - first + 1)
+            squares += float(np.mean(np.square(errors)))
+        return math.sqrt(squares / repetitions)
+
+    return work
+
+
+def _tree(cells: int, epsilon: float) -> Callable[[], list[float]]:
+    branching = dp.t.choose_branching_factor(cells)
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
+    tree = dp.t.make_b_ary_tree(*space, leaf_count=cells, branching_factor=branching)
+    noisy = dp.binary_search_chain(
+        lambda scale: tree >> dp.m.then_laplace(scale=scale), d_in=1, d_out=epsilon
+    )
+    consistent = dp.t.make_consistent_b_ary_tree(branching_factor=branching)
+    counts = [20] * cells
+    return lambda: list(consistent(noisy(counts)))
 
 
 def _drop(_: object) -> None:

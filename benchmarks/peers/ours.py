@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import atexit
 import shutil
+import tempfile
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from tempfile import mkdtemp
 
 import numpy as np
@@ -19,6 +21,7 @@ from discreet.core.exact import rational
 from discreet.noise.bits import system
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
+from discreet.noise.law import Ints
 
 
 def laplace_int(*, n: int, scale: float) -> Callable[[], None]:
@@ -143,6 +146,93 @@ def grouped_count(*, file: str, keys: int, epsilon: float) -> Callable[[], None]
         discreet.table(file, columns=columns, account=account).count(by="shop", epsilon=epsilon)
 
     return work
+
+
+def range_release(*, cells: int, epsilon: float) -> Callable[[], None]:
+    """Choose a structure for all ranges, measure with noise, make it consistent."""
+    counts = np.full(cells, 20)
+
+    def work() -> None:
+        _drop(discreet.plan_ranges(cells, epsilon=epsilon).best.release(counts).cells)
+
+    return work
+
+
+def range_build(*, cells: int, epsilon: float) -> Callable[[], None]:
+    """The same for a structure that was chosen before."""
+    counts, design = np.full(cells, 20), discreet.plan_ranges(cells, epsilon=epsilon).best
+    return lambda: _drop(design.release(counts).cells)
+
+
+def range_answers(*, cells: int, epsilon: float, ranges: int) -> Callable[[], None]:
+    """Answers to arrays of ends."""
+    released, (first, last) = _released(cells, epsilon), _ends(cells, ranges)
+    return lambda: _drop(released.answer_many(first, last))
+
+
+def range_errors(*, cells: int, epsilon: float, ranges: int) -> Callable[[], None]:
+    """Exact standard deviations for arrays of ends."""
+    released, (first, last) = _released(cells, epsilon), _ends(cells, ranges)
+    return lambda: _drop(released.std(first, last))
+
+
+def range_error(
+    *, cells: int, epsilon: float, ranges: int, repetitions: int
+) -> Callable[[], float]:
+    """The root of the mean squared error of random ranges."""
+    counts, (first, last) = np.full(cells, 20), _ends(cells, ranges)
+    design = discreet.plan_ranges(cells, epsilon=epsilon).best
+
+    def work() -> float:
+        found = [design.release(counts).answer_many(first, last) for _ in range(repetitions)]
+        errors = np.stack(found) - 20 * (last - first + 1)
+        return float(np.sqrt(np.mean(np.square(errors))))
+
+    return work
+
+
+def stream(
+    *,
+    events: int,
+    steps: int,
+    batches: int,
+    epsilon: float = 0.0,
+    rho: float = 0.0,
+    endless: int = 0,
+) -> Callable[[], None]:
+    """Count events as they come, in batches, with every state on disk; one total for each step."""
+    kind = discreet.pure if epsilon else discreet.zcdp
+    account = _ledger().account("events", limit=kind(10**6))
+    at = np.sort(np.random.default_rng(1).integers(1, steps + 1, events))
+    marks = [steps * k // batches for k in range(batches + 1)]
+    cuts = np.searchsorted(at, marks, side="right")
+
+    def work() -> None:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            discreet.stream(
+                Path(folder) / "stream.db",
+                account=account,
+                epsilon=epsilon or None,
+                rho=rho or None,
+                horizon=None if endless else steps,
+            ) as flow,
+        ):
+            for k in range(batches):
+                flow.events(at[cuts[k] : cuts[k + 1]], end=marks[k + 1])
+
+    return work
+
+
+def _released(cells: int, epsilon: float) -> discreet.RangeRelease:
+    made = discreet.plan_ranges(cells, epsilon=epsilon).best.release(np.full(cells, 20))
+    _drop(made.total)
+    return made
+
+
+def _ends(cells: int, ranges: int) -> tuple[Ints, Ints]:
+    first, last = np.sort(np.random.default_rng(1).integers(0, cells, (2, ranges)), axis=0)
+    return first, last
 
 
 def _ledger() -> discreet.Ledger:
