@@ -28,6 +28,9 @@ $(STAMP): requirements-dev.lock pyproject.toml
 demo: $(STAMP) ## Publish a dozen statistics from real data, with a report
 	$(BIN)/discreet demo
 
+# The workers share the cores; threads of the linear algebra would fight over them.
+test test-slow: export OPENBLAS_NUM_THREADS = 1
+
 test: $(STAMP) ## Run the tests, and the code in docs, README and docstrings
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
 
