@@ -305,3 +305,24 @@ def _crossed(each: Sequence[tuple[Ints, Ints, Floats]]) -> tuple[Ends, Floats]:
     ends = tuple((a[at], b[at]) for (a, b, _), at in zip(each, places, strict=True))
     weights = [part[at] for (_, _, part), at in zip(each, places, strict=True)]
     return ends, reduce(np.multiply, weights)
+
+
+def corners(cells: Floats) -> Floats:
+    """The summed-area table: the answer to every rectangle that starts at the origin."""
+    found = np.zeros([size + 1 for size in cells.shape])
+    inner = cells
+    for axis in range(cells.ndim):
+        inner = np.cumsum(inner, axis=axis)
+    found[(slice(1, None),) * cells.ndim] = inner
+    return found
+
+
+def signed_sums(table: Floats, ends: Ends) -> Floats:
+    """The answers to rectangles: signed sums of the corners of each."""
+    found: Floats = np.zeros(np.shape(ends[0][0]))
+    number = len(ends)
+    for corner in range(1 << number):
+        lower = [bool(corner >> axis & 1) for axis in range(number)]
+        at = tuple(a if low else b + 1 for (a, b), low in zip(ends, lower, strict=True))
+        found = found + (-1) ** sum(lower) * table[at]
+    return found

@@ -20,7 +20,7 @@ from discreet.noise.law import Floats, Ints, floats
 from discreet.queries.ranges import tails
 from discreet.queries.ranges.boxes import Boxes, read_boxes
 from discreet.queries.ranges.content import law_content, packed, read_law, unpacked
-from discreet.queries.ranges.grid import Ends, Grid, read_grid
+from discreet.queries.ranges.grid import Ends, Grid, corners, read_grid, signed_sums
 from discreet.queries.ranges.strategy import Contribution, Terms
 from discreet.queries.ranges.tails import Law
 
@@ -224,23 +224,10 @@ class GridRelease:
 
     @cached_property
     def _corners(self) -> Floats:
-        """The summed-area table: the answer to every rectangle that starts at the origin."""
-        found = np.zeros([size + 1 for size in self.grid.shape])
-        inner = self.cells
-        for axis in range(inner.ndim):
-            inner = np.cumsum(inner, axis=axis)
-        found[(slice(1, None),) * inner.ndim] = inner
-        return found
+        return corners(self.cells)
 
     def _answers(self, ends: Ends) -> Floats:
-        """Signed sums of the corners of each rectangle."""
-        found: Floats = np.zeros(np.shape(ends[0][0]))
-        number = len(ends)
-        for corner in range(1 << number):
-            lower = [bool(corner >> axis & 1) for axis in range(number)]
-            at = tuple(a if low else b + 1 for (a, b), low in zip(ends, lower, strict=True))
-            found = found + (-1) ** sum(lower) * self._corners[at]
-        return found
+        return signed_sums(self._corners, ends)
 
     @cached_property
     def _rounding(self) -> float:
