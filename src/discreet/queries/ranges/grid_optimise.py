@@ -60,7 +60,7 @@ class Lattice:
         rates = np.where(used, self.price.precision(kept, self.l1, self.l2_squared), 0.0)
         axes = range(1, shares.ndim)
         held = reduce(lambda x, axis: np.cumsum(x, axis=axis), axes, rates * self.cells)
-        pull = self.drops / np.square(held)
+        pull = self.drops / held / held  # the square may overflow
         for axis in axes:
             pull = np.flip(np.cumsum(np.flip(pull, axis), axis=axis), axis)
         slope = self.price.slope(kept, self.l1, self.l2_squared)

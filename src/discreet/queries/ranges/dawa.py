@@ -1,0 +1,230 @@
+"""DAWA with a first stage that keeps its promise: buckets chosen by noise on every interval (F37).
+
+First a partition into buckets within which the counts look alike, then noisy bucket totals, spread
+evenly. The published first stage leaves single cells without noise and breaks its epsilon; here
+every candidate has noise for one common sensitivity. There is no prior error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import check, events
+from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
+from discreet.core.relation import Relation
+from discreet.noise.bits import Bits, system
+from discreet.noise.laplace import DiscreteLaplace
+from discreet.noise.law import Floats, Ints
+from discreet.queries.budget import Budget
+from discreet.queries.ranges.aware import NO_PRIOR_ERROR, AwareRelease
+from discreet.queries.ranges.design import RangeDesign
+from discreet.queries.ranges.domain import Domain, integers
+from discreet.queries.ranges.grid import Grid
+from discreet.queries.ranges.noise import price
+from discreet.queries.ranges.optimise import optimal_blocks
+from discreet.queries.ranges.strategy import LARGEST_COUNT, Contribution
+from discreet.queries.ranges.workload import all_ranges
+
+LONGEST = 1 << 10
+"""Cells of the longest bucket that is tried."""
+MOST_CELLS = 1 << 16
+DELTA = 2
+"""No deviation from the mean moves further when one row comes or goes."""
+_FIRST = Fraction(1, 4)
+_LARGEST_COST = 1 << 59
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """The first stage: a private choice of buckets."""
+
+    size: int
+    epsilon: Fraction
+    penalty: Fraction
+    """What a bucket costs besides its deviation: public, about the noise of its total."""
+    relation: Relation = Relation.ADD_REMOVE
+    rows: int = 1
+
+    def __post_init__(self) -> None:
+        if check.count("size", self.size) > MOST_CELLS:
+            raise InvalidArgument(f"size must be at most {MOST_CELLS} cells, got {self.size}.")
+        check.positive("epsilon", self.epsilon)
+        check.non_negative("penalty", self.penalty)
+        check.count("rows", self.rows)
+        if self.relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
+            raise Unsupported(f"relation must be ADD_REMOVE or REPLACE_ONE, got {self.relation!r}.")
+
+    @property
+    def levels(self) -> int:
+        """Lengths 1, 2, 4, ... of candidate buckets: so many."""
+        return min(self.size, LONGEST).bit_length()
+
+    @property
+    def unit(self) -> int:
+        """Costs are whole multiples of one over this: deviations are, for all lengths at once."""
+        return 1 << (self.levels - 1)
+
+    @property
+    def noise(self) -> DiscreteLaplace:
+        """The noise of every candidate's cost, in units."""
+        steps = self.rows * (2 if self.relation is Relation.REPLACE_ONE else 1)
+        return DiscreteLaplace(2 * DELTA * self.unit * steps / self.epsilon)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the choice costs.
+
+        Theorem: the partition is epsilon-DP under ``relation``.
+        Proof: let one row come or go in cell j. Fix an outcome, the bucket I of it that holds j,
+            and the noise of all other candidates. Other partitions with I cost as much more as
+            before: they share I, and no other interval of either holds j. A partition without I
+            has exactly one interval J that holds j. So the outcome wins iff the noise of I is at
+            most a threshold, which moves by at most the moves of the costs of I and of J, in all
+            ``2 DELTA``; ties go by a fixed order. The discrete Laplace distribution function at
+            two integers that far apart has a ratio of at most ``exp(2 DELTA / scale)``. Several
+            rows, or a row replaced, are several steps.
+        Source: docs/theory/grids.md; corrects Li, Hay, Miklau 2014.
+        Needs: noise on every candidate, single cells too.
+        """
+        return Guarantee(events.Pure(self.epsilon), self.relation)
+
+    def release(self, counts: Ints, *, bits: Bits | None = None) -> Ints:
+        """The first cell of each bucket."""
+        source = system() if bits is None else bits
+        costs = self.costs(counts)
+        flat = np.concatenate(costs)
+        noisy = flat + self.noise.sample(len(flat), source)
+        ends = np.cumsum([len(level) for level in costs])[:-1]
+        return cheapest([level.tolist() for level in np.split(noisy, ends)])
+
+    def costs(self, counts: Ints) -> list[Ints]:
+        """For each length the costs of all intervals of that length, in units: private.
+
+        Proof of the sensitivity: ``length * deviation`` is the sum of ``|length x_i - S|``. One
+            row moves the mean by 1/length, so the deviation by at most
+            ``(1 - 1/length) + (length - 1)/length < 2``. Bounding the cells moves nothing apart.
+        """
+        most = min(LARGEST_COUNT, _LARGEST_COST // (4 * self.unit * self.unit))
+        x = np.clip(np.asarray(counts, dtype=np.int64), 0, most)
+        sums = np.concatenate([[0], np.cumsum(x)])
+        penalty = round(self.penalty * self.unit)
+        found = []
+        for level in range(self.levels):
+            length = 1 << level
+            total = sums[length:] - sums[:-length]
+            apart = np.zeros(len(total), dtype=np.int64)
+            for shift in range(length):
+                apart += np.abs(length * x[shift : shift + len(total)] - total)
+            found.append(apart * (self.unit // length) + penalty)
+        return found
+
+
+def cheapest(costs: list[list[int]]) -> Ints:
+    """The first cells of the cheapest partition; of equal ones the one with shorter last buckets.
+
+    ``costs[l][i]`` is that of the interval of ``2**l`` cells from i on. The order among equal
+    partitions is the same for all data: lengths compared from the last bucket backwards.
+    """
+    size = len(costs[0])
+    best = [0] * (size + 1)
+    taken = [0] * (size + 1)
+    for end in range(1, size + 1):
+        lowest, chosen = best[end - 1] + costs[0][end - 1], 1
+        for level in range(1, len(costs)):
+            length = 1 << level
+            if length > end:
+                break
+            cost = best[end - length] + costs[level][end - length]
+            if cost < lowest:
+                lowest, chosen = cost, length
+        best[end], taken[end] = lowest, chosen
+    starts, end = [], size
+    while end:
+        end -= taken[end]
+        starts.append(end)
+    return np.array(starts[::-1], dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dawa:
+    """Both stages, for ranges of one domain."""
+
+    domain: Domain
+    budget: Budget
+    relation: Relation = Relation.ADD_REMOVE
+    contribution: Contribution = field(default_factory=Contribution)
+
+    def __post_init__(self) -> None:
+        if self.budget.epsilon is None or self.budget.delta is not None:
+            raise Unsupported("DAWA needs a pure budget: epsilon alone.")
+        self.partition  # noqa: B018 - refuses what it cannot do, before the data
+
+    @property
+    def partition(self) -> Partition:
+        """The first stage, with a quarter of the budget."""
+        epsilon = check.positive("epsilon", self.budget.epsilon)
+        return Partition(
+            size=self.domain.size,
+            epsilon=_FIRST * epsilon,
+            penalty=1 / ((1 - _FIRST) * epsilon),
+            relation=self.relation,
+            rows=self.contribution.rows,
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What a release costs: both stages composed, whatever the buckets are.
+
+        Proof: given the buckets, which are public, every row counts in one bucket, so the second
+            stage is a release of ranges over buckets as cells.
+        """
+        first = self.partition.guarantee
+        rest = check.positive("epsilon", self.budget.epsilon) * (1 - _FIRST)
+        return Guarantee(events.compose([first.event, events.Pure(rest)]), self.relation)
+
+    def release(self, counts: ArrayLike, *, bits: Bits | None = None) -> AwareRelease:
+        """Choose buckets, measure their totals, spread them evenly."""
+        cells = np.asarray(counts)
+        if cells.shape != (self.domain.size,) or cells.dtype.kind not in "iu":
+            raise OutOfDomain(f"counts must be {self.domain.size} integers, one for each cell.")
+        source = system() if bits is None else bits
+        exact = np.clip(cells, 0, LARGEST_COUNT).astype(np.int64)
+        starts = self.partition.release(exact, bits=source)
+        lengths = np.diff(np.append(starts, len(exact)))
+        totals = self._second(len(starts)).release(np.add.reduceat(exact, starts), bits=source)
+        even: Floats = np.repeat(totals.cells / lengths, lengths)
+        return AwareRelease(
+            grid=Grid(domains=(self.domain,)),
+            cells=even,
+            method="DAWA",
+            guarantee=self.guarantee,
+            private=source.private,
+        )
+
+    def describe(self) -> str:
+        """In a few words."""
+        return f"DAWA ({NO_PRIOR_ERROR})"
+
+    def _second(self, buckets: int) -> RangeDesign:
+        rest = Budget(epsilon=check.positive("epsilon", self.budget.epsilon) * (1 - _FIRST))
+        units = Contribution(rows=self.contribution.rows)  # a bucket has many cells
+        blocks = optimal_blocks(
+            buckets,
+            workload=all_ranges(),
+            price=price(rest, family="laplace"),
+            relation=self.relation,
+            contribution=units,
+        )
+        return RangeDesign(
+            domain=integers(0, buckets - 1),
+            strategy=blocks,
+            budget=rest,
+            family="laplace",
+            relation=self.relation,
+            contribution=units,
+        )

@@ -1,0 +1,87 @@
+"""MWEM: what it costs, what it measures, and that it learns."""
+
+import numpy as np
+import pytest
+
+from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
+from discreet.core.relation import Relation
+from discreet.noise.bits import seeded
+from discreet.queries.budget import budget
+from discreet.queries.ranges import grid as g
+from discreet.queries.ranges.domain import integers
+from discreet.queries.ranges.grid import Grid
+from discreet.queries.ranges.mwem import Mwem
+from discreet.queries.ranges.strategy import Contribution
+
+GRID = Grid(domains=(integers(0, 7), integers(0, 5)))
+
+
+def mwem(**options):
+    given = {"grid": GRID, "workload": g.all_rectangles(), "budget": budget(epsilon=1)}
+    return Mwem(**(given | options))
+
+
+def spiky():
+    counts = np.zeros((8, 6), dtype=np.int64)
+    counts[2:4, 1:3] = 2000
+    return counts
+
+
+@pytest.mark.parametrize("rounds", [1, 7])
+def test_all_rounds_together_cost_the_budget(rounds):
+    made = mwem(rounds=rounds)
+    assert made.guarantee.epsilon() == pytest.approx(1, abs=1e-9)
+    assert made.guarantee.epsilon() <= 1
+    assert made.each * (2 * rounds + 1) == 1
+
+
+def test_scores_and_counts_move_by_the_rows_of_a_unit():
+    # A rectangle's count moves by one when a row comes or goes, and also when one is replaced.
+    for relation in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
+        made = mwem(relation=relation)
+        assert made.measuring.integers.noise.scale == 1 / made.each
+        assert made.choosing.rate == made.each / 2
+        three = mwem(relation=relation, contribution=Contribution(rows=3))
+        assert three.measuring.integers.noise.scale == 3 / made.each
+        assert three.choosing.rate == made.each / 6
+
+
+def test_counts_of_rectangles_move_by_no_more():
+    ends, _ = g.listed_rectangles(g.all_rectangles(), (3, 2))
+    cells = np.eye(6).reshape(6, 3, 2)
+    sums = np.array([g.signed_sums(g.corners(cell), ends) for cell in cells])
+    assert np.abs(sums).max() == 1
+    assert np.abs(sums[:, None] - sums[None]).max() == 1
+
+
+def test_it_learns():
+    counts = spiky()
+    ends, _ = g.listed_rectangles(g.all_rectangles(), (8, 6))
+    truth = g.signed_sums(g.corners(counts.astype(float)), ends)
+
+    def error(cells):
+        return np.sqrt(np.square(g.signed_sums(g.corners(cells), ends) - truth).mean())
+
+    release = mwem(budget=budget(epsilon=20), rounds=20).release(counts, bits=seeded(1))
+    even = np.full((8, 6), 8000 / 48)
+    assert error(release.cells) < error(even) / 2
+    assert release.total == pytest.approx(8000, abs=30)
+    assert release.cells.min() >= 0
+    assert "no prior error" in str(release)
+    assert release.answer((2, 3), None) > 4000
+
+
+def test_wild_noise_does_no_harm():
+    release = mwem(budget=budget(epsilon=1e-6)).release(spiky(), bits=seeded(2))
+    assert np.isfinite(release.cells).all()
+
+
+def test_mwem_refuses():
+    with pytest.raises(Unsupported):
+        mwem(budget=budget(epsilon=1, delta=1e-6))
+    with pytest.raises(Unsupported):
+        mwem(relation=Relation.LOCAL)
+    with pytest.raises(InvalidArgument, match="list fewer"):
+        mwem(grid=Grid(domains=(integers(0, 99), integers(0, 99))))
+    with pytest.raises(OutOfDomain):
+        mwem().release(np.zeros((6, 8), dtype=int))
