@@ -8,9 +8,12 @@ from discreet.core.relation import Relation
 from discreet.noise.bits import seeded
 from discreet.queries.budget import budget
 from discreet.queries.ranges import grid as g
+from discreet.queries.ranges import workload as w
 from discreet.queries.ranges.domain import integers
 from discreet.queries.ranges.grid import Grid
+from discreet.queries.ranges.grid_plan import plan_grid
 from discreet.queries.ranges.mwem import Mwem
+from discreet.queries.ranges.plan import plan_ranges
 from discreet.queries.ranges.strategy import Contribution
 
 GRID = Grid(domains=(integers(0, 7), integers(0, 5)))
@@ -85,3 +88,22 @@ def test_mwem_refuses():
         mwem(grid=Grid(domains=(integers(0, 99), integers(0, 99))))
     with pytest.raises(OutOfDomain):
         mwem().release(np.zeros((6, 8), dtype=int))
+
+
+def test_planners_offer_it_only_on_request():
+    ages, price = integers(0, 31), budget(epsilon=1)
+    plan = plan_ranges(ages, w.all_ranges(), price)
+    assert plan.aware == ()
+    asked = plan_ranges(ages, w.all_ranges(), price, data_aware=True)
+    assert [type(offer).__name__ for offer in asked.aware] == ["Dawa", "Mwem"]
+    assert str(asked).count("no prior error") == 2
+    assert [one.mean for one in asked.candidates] == [one.mean for one in plan.candidates]
+    release = asked.aware[0].release(np.full(32, 30), bits=seeded(1))
+    assert release.guarantee.epsilon() == pytest.approx(1)
+    grid = plan_grid(GRID.domains, g.points(), price, data_aware=True)
+    assert [type(offer).__name__ for offer in grid.aware] == ["Mwem"]
+    # A hundred by a hundred cells have too many rectangles to choose from.
+    axes = [integers(1, 100)] * 2
+    assert plan_grid(axes, g.all_rectangles(), price, data_aware=True).aware == ()
+    with pytest.raises(InvalidArgument, match="pure"):
+        plan_grid(GRID.domains, g.points(), budget(rho=1), data_aware=True)

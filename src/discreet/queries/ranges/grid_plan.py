@@ -18,6 +18,8 @@ from discreet.noise.bits import Bits, system
 from discreet.noise.law import Floats
 from discreet.queries.budget import Budget, Noise
 from discreet.queries.ranges import grid_optimise as optimise
+from discreet.queries.ranges.aware_plan import Aware, listed_names
+from discreet.queries.ranges.aware_plan import data_aware as aware
 from discreet.queries.ranges.boxes import Boxes
 from discreet.queries.ranges.design import law_of
 from discreet.queries.ranges.domain import Domain
@@ -159,6 +161,8 @@ class GridPlan:
     budget: Budget
     candidates: tuple[GridCandidate, ...]
     rows: int | None = None
+    aware: tuple[Aware, ...] = ()
+    """On request: mechanisms whose error depends on the data, unranked."""
 
     @property
     def best(self) -> GridDesign:
@@ -183,7 +187,7 @@ class GridPlan:
             for line in lines
         ]
         title = f"Grid of {self.grid}, {self.workload}, {self.budget}: standard errors"
-        return "\n".join([title, *text])
+        return "\n".join([title, *text, *listed_names(self.aware)])
 
 
 def plan_grid(
@@ -194,10 +198,12 @@ def plan_grid(
     n: int | None = None,
     relation: Relation = Relation.ADD_REMOVE,
     contribution: Contribution | None = None,
+    data_aware: bool = False,
 ) -> GridPlan:
     """Rank structures by their mean squared error over rectangles of a grid. Reads no data.
 
     ``n`` is a guess at the number of rows that only serves to show relative errors.
+    ``data_aware`` also offers MWEM, whose error nobody can state beforehand: it is not ranked.
 
     Theorem: the stated mean variances are those of the releases: exactly for Laplace noise and for
         rho; for (epsilon, delta) up to the calibration, within one percent.
@@ -233,7 +239,17 @@ def plan_grid(
                 best[strategy.name, family] = one
     # Of equal ones the simplest comes first: sorting keeps the order in which they were made.
     found = sorted(best.values(), key=lambda one: float(f"{one.mean:.9g}"))
-    return GridPlan(grid=grid, workload=workload, budget=budget, candidates=tuple(found), rows=rows)
+    offers = (
+        aware(grid, workload, budget, relation=relation, contribution=units) if data_aware else ()
+    )
+    return GridPlan(
+        grid=grid,
+        workload=workload,
+        budget=budget,
+        candidates=tuple(found),
+        rows=rows,
+        aware=offers,
+    )
 
 
 def _strategies(

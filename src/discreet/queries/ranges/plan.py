@@ -14,9 +14,12 @@ from discreet.core.relation import Relation
 from discreet.noise.law import Floats, Ints
 from discreet.queries.budget import Budget
 from discreet.queries.ranges import dense
+from discreet.queries.ranges.aware_plan import Aware, listed_names
+from discreet.queries.ranges.aware_plan import data_aware as aware
 from discreet.queries.ranges.blocks import flat, tree
 from discreet.queries.ranges.design import RangeDesign
 from discreet.queries.ranges.domain import Domain
+from discreet.queries.ranges.grid import Grid, product
 from discreet.queries.ranges.haar import haar, optimal_haar
 from discreet.queries.ranges.noise import Price, families, price
 from discreet.queries.ranges.optimise import optimal_blocks
@@ -69,6 +72,8 @@ class RangePlan:
     budget: Budget
     candidates: tuple[Candidate, ...]
     rows: int | None = None
+    aware: tuple[Aware, ...] = ()
+    """On request: mechanisms whose error depends on the data, unranked."""
 
     @property
     def best(self) -> RangeDesign:
@@ -100,7 +105,7 @@ class RangePlan:
             for line in lines
         ]
         title = f"Ranges of {self.domain}, {self.workload}, {self.budget}: standard errors"
-        return "\n".join([title, *text])
+        return "\n".join([title, *text, *listed_names(self.aware)])
 
 
 def plan_ranges(
@@ -112,12 +117,14 @@ def plan_ranges(
     relation: Relation = Relation.ADD_REMOVE,
     contribution: Contribution | None = None,
     thorough: bool = False,
+    data_aware: bool = False,
 ) -> RangePlan:
     """Rank every structure by its mean squared error over a workload. Reads no data.
 
     ``n`` is the number of rows. Under REPLACE_ONE, with exactly one row of each unit, it is public
     and makes answers better; otherwise it is a guess that only serves to show relative errors.
-    ``thorough`` also optimises matrices on domains where that takes minutes.
+    ``thorough`` also optimises matrices on domains where that takes minutes. ``data_aware`` also
+    offers DAWA and MWEM, whose error nobody can state beforehand: they are not ranked.
 
     Theorem: the stated mean variances are those of the releases: exactly for Laplace noise and for
         rho; for (epsilon, delta) up to the calibration, within one percent; for square roots on
@@ -160,13 +167,29 @@ def plan_ranges(
         raise InvalidArgument("there is nothing to measure: a single cell with a public total.")
     found.sort(key=lambda one: one.mean)
     return RangePlan(
-        domain=domain, workload=workload, budget=budget, candidates=tuple(found), rows=rows
+        domain=domain,
+        workload=workload,
+        budget=budget,
+        candidates=tuple(found),
+        rows=rows,
+        aware=_aware(domain, workload, budget, relation, units) if data_aware else (),
     )
 
 
 def lengths_of(size: int) -> Ints:
     """Lengths for a figure, dense where they are short."""
     return np.unique(np.rint(np.geomspace(1, size, 40)).astype(np.int64))
+
+
+def _aware(
+    domain: Domain,
+    workload: Workload,
+    budget: Budget,
+    relation: Relation,
+    contribution: Contribution,
+) -> tuple[Aware, ...]:
+    grid = Grid(domains=(domain,))
+    return aware(grid, product(workload), budget, relation=relation, contribution=contribution)
 
 
 def _candidate(
