@@ -23,11 +23,12 @@ from discreet.mechanisms.truncated import truncated_laplace
 from discreet.noise.bits import seeded, system
 from discreet.queries import ask
 from discreet.queries.keys import keys
+from discreet.queries.ranges.grid_release import GridRelease
 from discreet.queries.ranges.question import plan_ranges
 from discreet.queries.ranges.release import RangeRelease
 from discreet.queries.ranges.stream_plan import plan_stream
 from discreet.report.plot import plot
-from discreet.table.ranges import ChargedRanges
+from discreet.table.ranges import ChargedGrid, ChargedRanges
 from discreet.table.release import Release
 from discreet.table.stream import stream
 from discreet.table.table import table
@@ -35,7 +36,9 @@ from discreet.table.table import table
 __version__ = "0.1.0"
 __all__ = [
     "BudgetExceeded",
+    "ChargedGrid",
     "ChargedRanges",
+    "GridRelease",
     "Guarantee",
     "InvalidArgument",
     "Ledger",

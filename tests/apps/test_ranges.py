@@ -8,12 +8,14 @@ import json
 import re
 import xml.etree.ElementTree as ET
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import discreet
 from discreet.apps.cli.main import main
 from discreet.report.chart import Axis, Band, Curve, curves
+from discreet.report.heat import heat
 
 FILE = """
 title = "Visits <2024>"
@@ -84,7 +86,7 @@ def test_plan_shows_structures_and_errors_without_data(file):
     assert len(content["statistics"]) == 1
     days, pay, age = content["ranges"]
     assert (days["cells"], pay["cells"], age["cells"]) == (60, 16, 26)
-    assert days["lengths"] == [1, 6, 30, 60]
+    assert days["shown"] == ["1 cell", "6 cells", "30 cells", "60 cells"]
     assert (days["workload"], age["workload"]) == ("prefixes", "2 listed ranges")
     errors = [one["rmse"] for one in days["structures"]]
     assert errors == sorted(errors)
@@ -205,3 +207,53 @@ def test_bands_and_words_on_axes():
     (corners,) = re.findall(r'<polygon points="([^"]*)" fill="#ccc"', drawn)
     assert len(corners.split()) == 6
     assert ">8<" in drawn  # the axis reaches to the top of the band
+
+
+GRID = """
+[[statistic]]
+name = "Day by age"
+kind = "ranges"
+of = ["day", "age"]
+epsilon = 600
+"""
+
+
+def test_two_columns_make_a_grid_with_a_heat_map(file):
+    file.write_text(FILE + GRID)
+    done = run("plan", file)
+    assert done.exit_code == 0, done.output
+    assert "1560 cells" in done.output
+    assert json.loads(run("plan", file, "--json").stdout)["ranges"][1]["shown"][0] == "one cell"
+    done = run("release", file)
+    assert done.exit_code == 0, done.output
+    artefact = file.parent / "visits.ranges-2.json"
+    asked = ("2024-01-01", "2024-01-31", "-5", "3")
+    found = json.loads(run("ranges", artefact, *asked, "--json").stdout)
+    january = sum(day(i).startswith("2024-01") and i % 26 <= 8 for i in range(MANY))
+    assert found["value"] == pytest.approx(january, abs=0.01)
+    assert found["ranges"] == [["2024-01-01", "2024-01-31"], ["-5", "3"]]
+    assert run("ranges", artefact).output.startswith("all; all: 600")
+    assert run("ranges", artefact, "2024-01-01").exit_code == 2
+    page = (file.parent / "visits.html").read_text()
+    drawn = re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)
+    assert len(drawn) == 3
+    ET.fromstring(drawn[2])
+    assert "rgb(0,0,0)" in drawn[2]
+    assert "all; all" in page
+    rows = list(csv.DictReader(io.StringIO((file.parent / "visits.csv").read_text())))
+    cells = {row["group"]: float(row["value"]) for row in rows if row["statistic"] == "Day by age"}
+    assert len(cells) == 1560
+    assert sum(cells.values()) == pytest.approx(MANY)
+    first = sum(day(i) == "2024-01-03" and i % 26 - 5 == -3 for i in range(MANY))
+    assert cells["2024-01-03, -3"] == pytest.approx(first, abs=0.01)
+
+
+def test_shades_tell_more_from_less():
+    drawn = heat(
+        np.array([[0.0, 1.0], [-3.0, 90.0]]), across="ab", down=["<x>", "y"], title="t", note="n"
+    )
+    ET.fromstring(drawn)
+    assert "&lt;x&gt;" in drawn
+    boxes = re.findall(r'height="36.0" fill="rgb\((\d+)', drawn)
+    assert boxes == ["0"]  # next to nothing, and less than nothing, are white
+    assert ">-3<" in drawn

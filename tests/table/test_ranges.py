@@ -22,6 +22,7 @@ from discreet.queries.budget import budget
 from discreet.queries.passes import Setting
 from discreet.queries.ranges import workload
 from discreet.queries.ranges.domain import Bins, Dates, Integers, Ordered
+from discreet.queries.ranges.grid_question import planned_grid, rectangles
 from discreet.queries.ranges.question import ROWS, cells_of, planned, ranges
 from discreet.table.ranges import ChargedRanges
 from discreet.table.work import Work, carry_out
@@ -322,3 +323,79 @@ def test_plans_from_the_top():
         discreet.plan_ranges(discreet.boolean(), epsilon=1)
     with pytest.raises(InvalidArgument, match="bins="):
         discreet.plan_ranges(discreet.real(lower=0, upper=1, grid=0.5), epsilon=1)
+
+
+def test_grids_of_two_columns(table):
+    rows = frame()
+    made = table.grid(["day", "grade"], where=col("well"), epsilon=400)
+    well = rows.filter(pl.col("well"))
+    found = Counter(zip(well["day"], well["grade"].replace("lost", "(other)"), strict=True))
+    days = [DAYS[0] + dt.timedelta(days=d) for d in range(5)]
+    grades = ("fail", "pass", "good", "(other)")
+    exact(made, np.array([[found[day, grade] for grade in grades] for day in days]))
+    early = sum(n for (day, grade), n in found.items() if day <= days[1] and grade == "fail")
+    assert made.answer((None, days[1]), ("fail", "fail")) == pytest.approx(early)
+    assert made.question == "ranges of day by grade where well"
+    text = made.to_json()
+    assert discreet.ChargedGrid.from_json(text).to_json() == text
+    assert discreet.GridRelease.from_json(text).total == made.total
+    with pytest.raises(InvalidArgument, match="GridRelease"):
+        discreet.ChargedGrid.from_json(json.dumps({**json.loads(text), "release": {}}))
+
+
+def test_grids_are_charged_and_planned(table, account):
+    before = account.remaining
+    plan = table.plan_grid(["age", "pay"], bins={"pay": 8}, workload="margins", epsilon=1, rows=9)
+    assert plan.grid.shape == (12, 7)
+    assert before == account.remaining
+    made = table.grid(["age", "pay"], bins={"pay": 8}, workload="margins", epsilon=1)
+    assert made.guarantee.epsilon(0) <= 1 + 1e-12
+    assert before - account.remaining == 1
+    assert made.receipt.guarantee == made.guarantee
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"values": ["age"]}, "two different"),
+        ({"values": "age"}, "two different"),
+        ({"values": ["age", "age"]}, "two different"),
+        ({"values": ["age", "pay"]}, "bins="),
+        ({"values": ["age", "day"], "bins": {"pay": 3}}, "the columns are"),
+        ({"values": ["age", "day"], "workload": "prefixes"}, "all, points, margins"),
+        ({"values": ["age", "well"]}, "boolean"),
+    ],
+)
+def test_grids_that_make_no_sense_are_refused(table, account, asked, words):
+    with pytest.raises(InvalidArgument, match=words):
+        table.grid(**asked, epsilon=1)
+    assert account.remaining == 10**6
+
+
+@pytest.mark.parametrize("limits", LIMITS)
+def test_no_unit_moves_the_boxes_further_than_stated(limits):
+    cells = {"a": discreet.integer(lower=0, upper=2), "b": discreet.integer(lower=0, upper=1)}
+    setting = Setting(schema=cells, unit="who", limits=Limits(**limits))
+    found = planned_grid(rectangles(["a", "b"]), setting=setting, budget=budget(epsilon=1))
+    random = np.random.default_rng(3)
+    who = np.repeat(np.arange(6), 5)
+    a, b = random.integers(0, 3, who.size), random.integers(0, 2, who.size)
+    a[:5], b[:5] = [0, 0, 0, 2, 2], [1, 1, 1, 0, 0]
+
+    def counts(kept):
+        rows = pl.DataFrame({"who": who[kept], "a": a[kept], "b": b[kept]})
+        source = discreet.table(rows, columns=cells).source
+        return collect(found.counted, source=source, key=1).columns[ROWS].reshape(3, 2)
+
+    whole, reached = counts(who >= 0), 0
+    for candidate in found.ranked.candidates:
+        strategy = candidate.design.strategy
+        moves = strategy.moves(candidate.design.contribution, Relation.ADD_REMOVE)
+        for unit in range(6):
+            other = counts(who != unit)
+            pairs = zip(strategy.measure(whole), strategy.measure(other), moves, strict=True)
+            for x, y, move in pairs:
+                assert np.abs(x - y).sum() <= move.l1
+                assert np.square(x - y).sum() <= move.l2_squared
+                reached += np.abs(x - y).sum() == move.l1
+    assert reached  # some unit goes as far as is stated

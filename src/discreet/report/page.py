@@ -11,11 +11,11 @@ from html import escape
 from string import Template
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.report import ranges
+from discreet.report.grid import Rectangles
 from discreet.report.plot import picture
 from discreet.report.ranges import Ranges
 from discreet.report.words import plainly
-from discreet.table.ranges import ChargedRanges
+from discreet.table.ranges import AnyRanges
 from discreet.table.release import DELTA, Release, worth
 
 _MOST_ROWS = 1000
@@ -62,24 +62,26 @@ class Report:
     account: str
     """A sentence about the budget."""
     delta: float = DELTA
-    ranges: tuple[Ranges, ...] = ()
+    ranges: tuple[Ranges | Rectangles, ...] = ()
 
 
 def as_html(report: Report) -> str:
     """One page without a single outside address; everything is escaped."""
-    all_of_it: list[Release | ChargedRanges] = [*report.releases]
+    all_of_it: list[Release | AnyRanges] = [*report.releases]
     first = [*all_of_it, *(one.release for one in report.ranges)][0]
     return _PAGE.substitute(
         title=escape(report.title),
         promise=escape(plainly(report.guarantee, delta=report.delta)),
         protects=escape(first.protects[:1].upper() + first.protects[1:]),
         account=escape(report.account),
-        sections="\n".join([*map(_section, report.releases), *map(ranges.section, report.ranges)]),
+        sections="\n".join(
+            [*map(_section, report.releases), *(one.section() for one in report.ranges)]
+        ),
         provenance=_provenance(first),
     )
 
 
-def as_csv(releases: Sequence[Release], shown: Sequence[Ranges] = ()) -> str:
+def as_csv(releases: Sequence[Release], shown: Sequence[Ranges | Rectangles] = ()) -> str:
     """One line for each number: statistic, group, value, std, low, high (95%)."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -90,7 +92,7 @@ def as_csv(releases: Sequence[Release], shown: Sequence[Ranges] = ()) -> str:
             numbers = (row[name] for name in ("value", "std", "low", "high"))
             writer.writerow((_cell(release.title), _cell(group), *numbers))
     for one in shown:
-        for label, *values in ranges.cells(one.release):
+        for label, *values in one.cells():
             writer.writerow((_cell(one.release.title), _cell(label), *values))
     return out.getvalue()
 
@@ -105,7 +107,7 @@ def as_json(report: Report) -> str:
                 {**json.loads(release.to_json()), "rows": _rows(release)}
                 for release in report.releases
             ],
-            "ranges": [ranges.summary(one) for one in report.ranges],
+            "ranges": [one.summary() for one in report.ranges],
         },
         indent=1,
     )
@@ -150,7 +152,7 @@ def _promise(release: Release) -> str:
     return "The values were chosen by their rank, so there is no interval."
 
 
-def _provenance(release: Release | ChargedRanges) -> str:
+def _provenance(release: Release | AnyRanges) -> str:
     receipt = release.receipt
     return (
         f"<p>Charged to account {escape(receipt.account)}, entry {receipt.sequence}, "

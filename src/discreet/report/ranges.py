@@ -34,6 +34,18 @@ class Ranges:
     plan: RangePlan
     file: str
 
+    def section(self) -> str:
+        """The part of a page about one release of ranges."""
+        return section(self)
+
+    def cells(self) -> Iterator[tuple[str, float, float, float, float]]:
+        """For each cell its words, value, std, low and high (95%)."""
+        return cells(self.release)
+
+    def summary(self) -> dict[str, Any]:
+        """What a machine wants to know, and where the artefact is."""
+        return summary(self)
+
 
 def section(one: Ranges) -> str:
     """The part of a page about one release of ranges."""

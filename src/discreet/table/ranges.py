@@ -1,15 +1,17 @@
-"""Ranges through the one door: an artefact that answers every range, with its receipt."""
+"""Ranges through the one door: artefacts that answer every range, with their receipts."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.account import Receipt
 from discreet.noise.bits import Bits
 from discreet.queries.design import Setting
+from discreet.queries.ranges.grid_question import PlannedGrid
+from discreet.queries.ranges.grid_release import GridRelease
 from discreet.queries.ranges.question import ROWS, PlannedRanges
 from discreet.queries.ranges.release import RangeRelease
 from discreet.table.charge import protection
@@ -19,14 +21,12 @@ if TYPE_CHECKING:
     from discreet.data.engine import Table
 
 _SECTION = "release"
+_WORDS = ("title", "question", "mechanism", "protects")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ChargedRanges(RangeRelease):
-    """Noisy measurements of a column of a table: answers to all ranges, and the receipt.
-
-    Its JSON is also that of a `RangeRelease`, with a section more.
-    """
+class Charged:
+    """What a table adds to an artefact: the question in words, and the receipt."""
 
     title: str
     question: str
@@ -34,71 +34,115 @@ class ChargedRanges(RangeRelease):
     protects: str
     receipt: Receipt
 
+    def _with_section(self, text: str) -> str:
+        words = {name: getattr(self, name) for name in _WORDS}
+        section = {**words, "receipt": receipt_content(self.receipt)}
+        return json.dumps({**json.loads(text), _SECTION: section})
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ChargedRanges(RangeRelease, Charged):
+    """Noisy measurements of a column of a table: answers to all ranges, and the receipt.
+
+    Its JSON is also that of a `RangeRelease`, with a section more.
+    """
+
     def to_json(self) -> str:
         """The whole artefact as text; ``from_json`` reads it back, and so does `RangeRelease`."""
-        section = {
-            "title": self.title,
-            "question": self.question,
-            "mechanism": self.mechanism,
-            "protects": self.protects,
-            "receipt": receipt_content(self.receipt),
-        }
-        return json.dumps({**json.loads(super().to_json()), _SECTION: section})
+        return self._with_section(super().to_json())
 
     @classmethod
     def from_json(cls, text: str) -> ChargedRanges:
         """The artefact of a text that a table has released."""
         held = RangeRelease.from_json(text)
-        try:
-            section = json.loads(text)[_SECTION]
-            words = {name: section[name] for name in ("title", "question", "mechanism", "protects")}
-            receipt = read_receipt(section["receipt"])
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, InvalidArgument):
-                raise
-            raise InvalidArgument(
-                "text must be ranges that a table has released; RangeRelease.from_json reads "
-                "those without a receipt."
-            ) from None
-        if receipt.guarantee.relation is not held.guarantee.relation:
-            raise InvalidArgument("text states a receipt under another relation than its ranges.")
-        parts = {field.name: getattr(held, field.name) for field in fields(held)}
-        return cls(**parts, **words, receipt=receipt)
+        return cls(**_parts(held), **_read(text, held))
 
     def __str__(self) -> str:
-        low, high = self.interval()
-        return (
-            f"{self.title} ({worth(self.guarantee)}, {self.guarantee.relation.value})\n"
-            f"  every range of {self.domain}, by {self.strategy.describe()}\n"
-            f"  all of it: {self.total:,.6g}  (95% between {low:,.6g} and {high:,.6g})"
-        )
+        return _told(self, f"every range of {self.domain}", self.interval())
 
     __repr__ = __str__
 
 
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ChargedGrid(GridRelease, Charged):
+    """Noisy measurements of several columns: answers to all rectangles, and the receipt.
+
+    Its JSON is also that of a `GridRelease`, with a section more.
+    """
+
+    def to_json(self) -> str:
+        """The whole artefact as text; ``from_json`` reads it back, and so does `GridRelease`."""
+        return self._with_section(super().to_json())
+
+    @classmethod
+    def from_json(cls, text: str) -> ChargedGrid:
+        """The artefact of a text that a table has released."""
+        held = GridRelease.from_json(text)
+        return cls(**_parts(held), **_read(text, held))
+
+    def __str__(self) -> str:
+        whole = self.interval(*[None] * len(self.grid.shape))
+        return _told(self, f"every rectangle of {self.grid}", whole)
+
+    __repr__ = __str__
+
+
+AnyRanges: TypeAlias = ChargedRanges | ChargedGrid
+AnyPlanned: TypeAlias = PlannedRanges | PlannedGrid
+
+
 def charged(
-    planned: PlannedRanges, table: Table, *, setting: Setting, receipt: Receipt, bits: Bits
-) -> ChargedRanges:
+    planned: AnyPlanned, table: Table, *, setting: Setting, receipt: Receipt, bits: Bits
+) -> AnyRanges:
     """Noise on the exact counts of the cells, by the best structure of the plan.
 
     Theorem: the artefact has the guarantee of the plan, for which the receipt was charged.
-    Proof: `RangeDesign.guarantee`; the counts are those of the plan that was priced (`planned`).
-    Source: docs/theory/ranges.md.
+    Proof: `RangeDesign.guarantee`, `GridDesign.guarantee`; the counts are those of the plan that
+        was priced (`planned`, `planned_grid`).
+    Source: docs/theory/ranges.md, docs/theory/grids.md.
     Needs: ``table`` holds the integers of ``planned.counted``.
     """
-    design = planned.ranked.best
-    made = design.release(table.columns[ROWS], bits=bits)
-    parts = {field.name: getattr(made, field.name) for field in fields(made)}
-    return ChargedRanges(
-        **parts,
-        title=planned.query.title,
-        question=planned.query.text,
-        mechanism=f"{design.describe()}; groups: {_noises(planned)}",
-        protects=protection(setting),
-        receipt=receipt,
+    noises = dict.fromkeys(map(repr, planned.ranked.best.mechanisms))
+    section: dict[str, Any] = {
+        "title": planned.query.title,
+        "question": planned.query.text,
+        "mechanism": f"{planned.ranked.best.describe()}; groups: {'; '.join(noises)}",
+        "protects": protection(setting),
+        "receipt": receipt,
+    }
+    counts = table.columns[ROWS]
+    if isinstance(planned, PlannedGrid):
+        # Groups are numbered with the last column running fastest, as arrays are.
+        cells = counts.reshape(planned.ranked.grid.shape)
+        return ChargedGrid(**_parts(planned.ranked.best.release(cells, bits=bits)), **section)
+    return ChargedRanges(**_parts(planned.ranked.best.release(counts, bits=bits)), **section)
+
+
+def _parts(held: RangeRelease | GridRelease) -> dict[str, Any]:
+    return {field.name: getattr(held, field.name) for field in fields(held)}
+
+
+def _read(text: str, held: RangeRelease | GridRelease) -> dict[str, Any]:
+    try:
+        section = json.loads(text)[_SECTION]
+        found = {name: section[name] for name in _WORDS}
+        receipt = read_receipt(section["receipt"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, InvalidArgument):
+            raise
+        raise InvalidArgument(
+            "text must be ranges that a table has released; RangeRelease and GridRelease read "
+            "those without a receipt."
+        ) from None
+    if receipt.guarantee.relation is not held.guarantee.relation:
+        raise InvalidArgument("text states a receipt under another relation than its ranges.")
+    return {**found, "receipt": receipt}
+
+
+def _told(release: AnyRanges, what: str, whole: tuple[float, float]) -> str:
+    guarantee = release.guarantee
+    return (
+        f"{release.title} ({worth(guarantee)}, {guarantee.relation.value})\n"
+        f"  {what}, by {release.strategy.describe()}\n"
+        f"  all of it: {release.total:,.6g}  (95% between {whole[0]:,.6g} and {whole[1]:,.6g})"
     )
-
-
-def _noises(planned: PlannedRanges) -> str:
-    """The mechanisms of the groups, each once."""
-    return "; ".join(dict.fromkeys(map(repr, planned.ranked.best.mechanisms)))

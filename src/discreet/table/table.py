@@ -25,12 +25,9 @@ from discreet.queries.ask import By, Keys, Method, Query, Value
 from discreet.queries.budget import budget
 from discreet.queries.design import Design, Setting, design
 from discreet.queries.forecast import Forecast, forecast
-from discreet.queries.ranges.plan import RangePlan
-from discreet.queries.ranges.question import Asked, ranges
-from discreet.queries.ranges.question import planned as planned_ranges
 from discreet.queries.targets import Currency, amount_for
-from discreet.table.opened import Amount, Opened
-from discreet.table.ranges import ChargedRanges
+from discreet.table.opened import Amount
+from discreet.table.ranged import Ranged
 from discreet.table.release import Release
 from discreet.table.work import Work, carry_out
 
@@ -39,7 +36,7 @@ Edges: TypeAlias = Iterable[Number | dt.date] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table(Opened):
+class Table(Ranged):
     """A private table with declared columns: ask it, and every answer is charged. See `table`."""
 
     def count(
@@ -162,45 +159,6 @@ class Table(Opened):
         query = ask.histogram(value, edges=edges, where=where, keys=keys)
         return self._one(query, amount)
 
-    def ranges(
-        self,
-        value: Value,
-        *,
-        workload: Asked = "all",
-        bins: int | None = None,
-        edges: Iterable[Number] | None = None,
-        where: Expression | None = None,
-        **amount: Unpack[Amount],
-    ) -> ChargedRanges:
-        """Answers to every range of a column, each with its exact error, for one price.
-
-        Whole numbers, days and categories are counted value by value; real numbers are cut into
-        ``bins`` or at ``edges``. ``workload`` says which ranges matter: "all", "points", "short",
-        "long", "prefixes", or pairs of labels. `plan_ranges` shows what is chosen, and why.
-        """
-        query = ranges(value, workload=workload, bins=bins, edges=edges, where=where)
-        found = planned_ranges(query, setting=self.setting, budget=budget(**amount))
-        return self.run_all(Work(ranges=(found,)))[1][0]
-
-    def plan_ranges(
-        self,
-        value: Value,
-        *,
-        workload: Asked = "all",
-        bins: int | None = None,
-        edges: Iterable[Number] | None = None,
-        where: Expression | None = None,
-        rows: int | None = None,
-        **amount: Unpack[Amount],
-    ) -> RangePlan:
-        """Every structure for `ranges` with its exact error, best first; nothing is read or spent.
-
-        ``rows`` is a guess of how many there are, to show errors as a share of them.
-        """
-        query = ranges(value, workload=workload, bins=bins, edges=edges, where=where)
-        amounts = budget(**amount)
-        return planned_ranges(query, setting=self.setting, budget=amounts, rows=rows).ranked
-
     def forecast(
         self,
         query: Query,
@@ -276,16 +234,6 @@ class Table(Opened):
     ) -> tuple[Release, ...]:
         """Carry out a design: reserve the cost of all of it, then read, add noise and answer."""
         return self._run(planned, label=label, bits=system(), progress=progress)
-
-    def run_all(
-        self,
-        work: Work,
-        *,
-        label: str | None = None,
-        progress: Callable[[str], None] = lambda _: None,
-    ) -> tuple[tuple[Release, ...], tuple[ChargedRanges, ...]]:
-        """Carry out questions and ranges that are planned: reserved together, or not at all."""
-        return carry_out(self, work, label=label, bits=system(), progress=progress)
 
     def __repr__(self) -> str:
         unit = "each row" if self.setting.unit is None else repr(self.setting.unit)

@@ -13,9 +13,8 @@ from discreet.noise.bits import Bits
 from discreet.queries.answer import Answer
 from discreet.queries.design import Design
 from discreet.queries.noisy import Noisy
-from discreet.queries.ranges.question import PlannedRanges
 from discreet.table.charge import fresh_key, protection, reserved
-from discreet.table.ranges import ChargedRanges, charged
+from discreet.table.ranges import AnyPlanned, AnyRanges, charged
 from discreet.table.release import Release, value_of
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ class Work:
     """What one reservation pays for."""
 
     design: Design | None = None
-    ranges: tuple[PlannedRanges, ...] = ()
+    ranges: tuple[AnyPlanned, ...] = ()
 
     def __post_init__(self) -> None:
         if self.design is None and not self.ranges:
@@ -61,7 +60,7 @@ def carry_out(
     label: str | None,
     bits: Bits,
     progress: Callable[[str], None] = lambda _: None,
-) -> tuple[tuple[Release, ...], tuple[ChargedRanges, ...]]:
+) -> tuple[tuple[Release, ...], tuple[AnyRanges, ...]]:
     """Reserve, read, add noise. Bits that are not private are refused by the account.
 
     Theorem: all that is returned is within ``work.guarantee`` under the table's relation, which
@@ -105,7 +104,7 @@ def _check(table: Opened, work: Work) -> None:
         if (plan.unit, plan.schema) != (declared.unit, declared.schema):
             raise InvalidArgument("planned must be designed for this table's own setting.")
         check_source(plan.program(), table.source)
-    if any(one.ranked.best.relation is not declared.relation for one in work.ranges):
+    if any(one.relation is not declared.relation for one in work.ranges):
         raise InvalidArgument("planned must be designed for this table's own relation.")
 
 

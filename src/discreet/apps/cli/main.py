@@ -106,19 +106,19 @@ def release(file: Path, *, output: Path | None, overwrite: bool, as_json: bool) 
 
 @main.command(context_settings={"ignore_unknown_options": True})
 @click.argument("file", type=_FILE)
-@click.argument("first", required=False)
-@click.argument("last", required=False)
+@click.argument("ends", nargs=-1)
 @click.option("--level", type=float, default=0.95, show_default=True, help="Of the interval.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def ranges(file: Path, *, first: str | None, last: str | None, level: float, as_json: bool) -> None:
-    """Answer the range FIRST .. LAST, both included, from a released FILE: costs nothing.
+def ranges(file: Path, *, ends: tuple[str, ...], level: float, as_json: bool) -> None:
+    """Answer a range from a released FILE: costs nothing.
 
-    A dash is an open end; without LAST it is FIRST alone, without both the whole. Of bins, FIRST
-    is the lower edge of one and LAST the upper edge of another.
+    ENDS are FIRST and LAST, both included; for several columns a pair for each. A dash is an open
+    end; FIRST alone is one value, no ENDS are everything. Of bins, FIRST is the lower edge of one
+    and LAST the upper edge of another.
     """
     from discreet.apps.cli.ranges import run
 
-    sys.exit(run(file, first, last, level=level, as_json=as_json))
+    sys.exit(run(file, ends, level=level, as_json=as_json))
 
 
 @main.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,29 +13,29 @@ from rich.table import Table
 
 from discreet.apps.cli.budget import Standing
 from discreet.core.errors import InvalidArgument
+from discreet.noise.law import Floats
 from discreet.queries.ranges.domain import Bins, Dates, Domain, Integers
-from discreet.queries.ranges.question import PlannedRanges
+from discreet.queries.ranges.grid_plan import GridCandidate, GridPlan
+from discreet.queries.ranges.grid_release import GridRelease
+from discreet.queries.ranges.plan import Candidate, RangePlan
 from discreet.queries.ranges.release import RangeRelease
+from discreet.table.ranges import AnyPlanned
 
 OPEN = "-"
 _SHOWN = 6
 
 
-def run(path: Path, first: str | None, last: str | None, *, level: float, as_json: bool) -> int:
-    """Answer one range; neither the data nor the ledger are needed."""
-    try:
-        release = RangeRelease.from_json(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        raise InvalidArgument(f"{path}: cannot be read.") from None
-    if last is None and not isinstance(release.domain, Bins):
-        last = first
-    lower, upper = (_label(release.domain, end) for end in (first, last))
-    low, high = release.interval(lower, upper, level=level)
+def run(path: Path, ends: Sequence[str], *, level: float, as_json: bool) -> int:
+    """Answer one range or rectangle; neither the data nor the ledger are needed."""
+    release = _read(path)
+    domains = release.grid.domains if isinstance(release, GridRelease) else (release.domain,)
+    spans = _spans(domains, ends)
+    asked: tuple[Any, ...] = spans if isinstance(release, GridRelease) else spans[0]
+    low, high = release.interval(*asked, level=level)
     content = {
-        "first": None if lower is None else str(lower),
-        "last": None if upper is None else str(upper),
-        "value": release.answer(lower, upper),
-        "std": release.std(lower, upper),
+        "ranges": [[None if end is None else str(end) for end in span] for span in spans],
+        "value": release.answer(*asked),
+        "std": release.std(*asked),
         "low": low,
         "high": high,
         "level": level,
@@ -43,7 +44,10 @@ def run(path: Path, first: str | None, last: str | None, *, level: float, as_jso
     if as_json:
         print(json.dumps(content))
         return 0
-    what = "all" if lower is None and upper is None else f"{lower or '...'} .. {upper or '...'}"
+    what = "; ".join(
+        "all" if span == (None, None) else " .. ".join("" if e is None else str(e) for e in span)
+        for span in spans
+    )
     print(
         f"{what}: {content['value']:,.6g}  ({100 * level:g}% between {low:,.6g} and {high:,.6g}; "
         f"std {content['std']:,.4g})"
@@ -51,29 +55,65 @@ def run(path: Path, first: str | None, last: str | None, *, level: float, as_jso
     return 0
 
 
-def range_content(one: PlannedRanges, found: Standing) -> dict[str, Any]:
+def _read(path: Path) -> RangeRelease | GridRelease:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise InvalidArgument(f"{path}: cannot be read.") from None
+    try:
+        return RangeRelease.from_json(text)
+    except InvalidArgument:
+        if '"discreet_grid"' in text:
+            return GridRelease.from_json(text)
+        raise
+
+
+def _spans(domains: Sequence[Domain], ends: Sequence[str]) -> tuple[tuple[Any, Any], ...]:
+    """A pair of labels for each axis."""
+    if not ends:
+        return ((None, None),) * len(domains)
+    if len(ends) == len(domains) == 1 and not isinstance(domains[0], Bins):
+        ends = (*ends, *ends)
+    if len(ends) != 2 * len(domains):
+        raise InvalidArgument(f"give FIRST and LAST for each of {len(domains)} columns, or none.")
+    pairs = zip(domains, ends[::2], ends[1::2], strict=True)
+    return tuple((_label(domain, a), _label(domain, b)) for domain, a, b in pairs)
+
+
+def range_content(one: AnyPlanned, found: Standing) -> dict[str, Any]:
     """What a plan shows about ranges, for machines."""
     plan = one.ranked
-    size = plan.domain.size
-    lengths = sorted({1, max(1, size // 10), max(1, size // 2), size})
+    shown, errors = _errors(plan)
     share = found.share(one.guarantee)
     return {
         "name": one.query.title,
         "asked": one.query.text,
         "budget": str(plan.budget),
         "share": share if math.isfinite(share) else None,
-        "cells": size,
+        "cells": plan.grid.size if isinstance(plan, GridPlan) else plan.domain.size,
         "workload": str(plan.workload),
-        "lengths": lengths,
-        "structures": [
-            {
-                "structure": candidate.name,
-                "rmse": candidate.rmse,
-                "by_length": candidate.by_length(np.array(lengths)).tolist(),
-            }
-            for candidate in plan.candidates
-        ],
+        "shown": shown,
+        "structures": errors,
     }
+
+
+def _errors(plan: RangePlan | GridPlan) -> tuple[list[str], list[dict[str, Any]]]:
+    """What is shown of each structure: by length, or by the size of a rectangle."""
+    if isinstance(plan, RangePlan):
+        size = plan.domain.size
+        lengths = sorted({1, max(1, size // 10), max(1, size // 2), size})
+        words = [f"{length} cell{'s' * (length > 1)}" for length in lengths]
+        return words, [_told(c, c.by_length(np.array(lengths))) for c in plan.candidates]
+    ends = tuple(
+        (np.array([n // 2, n // 4, 0]), np.array([n // 2, n // 4 + max(n // 2, 1) - 1, n - 1]))
+        for n in plan.grid.shape
+    )
+    words = ["one cell", "the middle half of each", "everything"]
+    return words, [_told(candidate, candidate.std(ends)) for candidate in plan.candidates]
+
+
+def _told(one: Candidate | GridCandidate, errors: Floats) -> dict[str, Any]:
+    return {"structure": one.name, "rmse": one.rmse, "errors": errors.tolist()}
 
 
 def range_table(one: dict[str, Any]) -> Table:
@@ -84,10 +124,10 @@ def range_table(one: dict[str, Any]) -> Table:
         caption=f"Standard errors; the first is used. Mean over: {one['workload']}.",
     )
     made.add_column("structure", overflow="fold")
-    for head in ("mean", *(f"{length} cells" for length in one["lengths"])):
+    for head in ("mean", *one["shown"]):
         made.add_column(head, justify="right")
     for candidate in one["structures"][:_SHOWN]:
-        numbers = (candidate["rmse"], *candidate["by_length"])
+        numbers = (candidate["rmse"], *candidate["errors"])
         made.add_row(candidate["structure"], *(f"{number:.4g}" for number in numbers))
     return made
 

@@ -13,9 +13,12 @@ from discreet.apps.cli.release_file import ReleaseFile, read
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
+from discreet.queries.ranges.grid_plan import GridPlan
+from discreet.queries.ranges.plan import RangePlan
 from discreet.report import page
+from discreet.report.grid import Rectangles
 from discreet.report.ranges import Ranges
-from discreet.table.ranges import ChargedRanges
+from discreet.table.ranges import AnyPlanned, AnyRanges, ChargedGrid, ChargedRanges
 from discreet.table.release import Release, worth
 from discreet.table.table import Table, table
 from discreet.table.work import Work
@@ -44,7 +47,7 @@ def run(path: Path, *, folder: Path | None, overwrite: bool, as_json: bool) -> i
             guarantee=planned.guarantee,
             account=f"Charged to {in_words(account)}.",
             ranges=tuple(
-                Ranges(release=one, plan=plan.ranked, file=targets[f"ranges {i}"].name)
+                _shown(one, plan, file=targets[f"ranges {i}"].name)
                 for i, (one, plan) in enumerate(zip(ranges, planned.ranges, strict=True), 1)
             ),
         )
@@ -75,7 +78,7 @@ def opened(file: ReleaseFile, account: Account) -> Table:
 
 def _released(
     file: ReleaseFile, planned: Work, account: Account
-) -> tuple[list[Release], tuple[ChargedRanges, ...]]:
+) -> tuple[list[Release], tuple[AnyRanges, ...]]:
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("planning")
@@ -86,6 +89,15 @@ def _released(
         )
     places = zip(file.order(), made, strict=True)
     return [release for _, release in sorted(places, key=lambda pair: pair[0])], ranges
+
+
+def _shown(release: AnyRanges, plan: AnyPlanned, *, file: str) -> Ranges | Rectangles:
+    match release, plan.ranked:
+        case ChargedRanges(), RangePlan() as ranked:
+            return Ranges(release=release, plan=ranked, file=file)
+        case ChargedGrid(), GridPlan() as ranked:
+            return Rectangles(release=release, plan=ranked, file=file)
+    raise AssertionError  # a plan makes its own kind of release
 
 
 def _targets(stem: Path, *, ranges: int, overwrite: bool) -> dict[str, Path]:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
+from discreet.apps.cli import range_statistic
+from discreet.apps.cli.range_statistic import RangeStatistic, is_ranges
 from discreet.core import check
 from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.core.relation import Relation
@@ -21,8 +23,6 @@ from discreet.queries import ask
 from discreet.queries.ask import KeySet, Query
 from discreet.queries.budget import Budget, budget
 from discreet.queries.design import Design, Setting, design, join
-from discreet.queries.ranges import question
-from discreet.queries.ranges.question import RangeQuery
 from discreet.queries.targets import amount_for
 from discreet.table.work import Work
 
@@ -51,7 +51,6 @@ _KINDS = ("count", "units", "histogram", *_SUMS, "median", "quantiles", "ranges"
 _RANKS = ("levels", "bins", "method")
 _ROWS = ("by", "keys", "edges", "where", "rows")
 _ASKED = ("name", "kind", "of", *_ROWS, *_RANKS, *_LIMITS, "within", *_AMOUNTS)
-_RANGES = ("name", "kind", "of", "workload", "bins", "edges", "where", "rows", *_AMOUNTS)
 _OWN: Mapping[str, tuple[str, ...]] = {
     "edges": ("histogram",),
     "levels": ("quantiles",),
@@ -76,15 +75,6 @@ class Statistic:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RangeStatistic:
-    """All ranges of a column: the question, what it may cost, the rows that are expected."""
-
-    query: RangeQuery
-    budget: Budget
-    rows: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseFile:
     """A checked release file. Nothing has been opened yet."""
 
@@ -104,10 +94,7 @@ class ReleaseFile:
         """Statistics and ranges together; structures for ranges are chosen here."""
         return Work(
             design=self.design() if self.statistics else None,
-            ranges=tuple(
-                question.planned(one.query, setting=self.setting, budget=one.budget, rows=one.rows)
-                for one in self.ranges
-            ),
+            ranges=tuple(one.planned(self.setting) for one in self.ranges),
         )
 
     def relaxed(self, factor: Fraction) -> ReleaseFile:
@@ -185,9 +172,9 @@ def read(path: Path) -> ReleaseFile:
         statistics=tuple(
             _statistic(i, one, path.parent, setting=setting, limit=account.get("limit"))
             for i, one in enumerate(statistics, 1)
-            if not _is_ranges(one)
+            if not is_ranges(one)
         ),
-        ranges=tuple(_ranges(i, one) for i, one in enumerate(statistics, 1) if _is_ranges(one)),
+        ranges=tuple(_ranges(i, one) for i, one in enumerate(statistics, 1) if is_ranges(one)),
     )
 
 
@@ -219,18 +206,10 @@ def _statistic(
         raise InvalidArgument(f"{where}: {error}") from None
 
 
-def _is_ranges(given: object) -> bool:
-    return isinstance(given, Mapping) and given.get("kind") == "ranges"
-
-
 def _ranges(number: int, given: Mapping[str, Any]) -> RangeStatistic:
-    _known(f"statistic {number}", given, _RANGES)
-    more = {name: given[name] for name in ("workload", "bins", "edges", "name") if name in given}
+    _known(f"statistic {number}", given, range_statistic.KNOWN)
     try:
-        of, where = _text(given, "ranges", "of"), _condition(given.get("where"))
-        query = question.ranges(of, where=where, **more)
-        amount = budget(**{name: given.get(name) for name in _AMOUNTS})
-        return RangeStatistic(query=query, budget=amount, rows=given.get("rows"))
+        return range_statistic.range_statistic(given, where=_condition(given.get("where")))
     except (PrivacyError, TypeError) as error:
         raise InvalidArgument(f"statistic {number}: {error}") from None
 

@@ -79,6 +79,11 @@ class PlannedRanges:
         """What the best structure costs."""
         return self.ranked.best.guarantee
 
+    @property
+    def relation(self) -> Relation:
+        """Who is protected."""
+        return self.ranked.best.relation
+
 
 def ranges(
     value: Value,
@@ -125,28 +130,36 @@ def planned(
     Needs: nothing of the data.
     """
     cell, domain = cells_of(query, setting.schema)
-    counted = Plan(
-        schema=setting.schema,
-        aggregates={ROWS: count()},
-        unit=setting.unit,
-        where=query.where,
-        by={plainly(query.value): cell},
-        limits=setting.limits,
-    )
-    reach = counted.reach(ROWS)
+    counted = counting({plainly(query.value): cell}, where=query.where, setting=setting)
     # The number of rows is never taken as public here: conditions and limits change it.
     found = ranked(
         domain,
         workload_of(query.workload, domain),
         budget,
         relation=setting.relation,
-        contribution=Contribution(
-            rows=reach.rows,
-            per_cell=reach.rows_per_group if reach.rows_per_group < reach.rows else None,
-        ),
+        contribution=contribution_of(counted),
     )
     shown = None if rows is None else check.count("rows", rows)
     return PlannedRanges(query=query, counted=counted, ranked=replace(found, rows=shown))
+
+
+def counting(by: Mapping[str, Expression], *, where: Expression | None, setting: Setting) -> Plan:
+    """Rows in each cell: cells are the groups of the plan, so that its limits know them."""
+    return Plan(
+        schema=setting.schema,
+        aggregates={ROWS: count()},
+        unit=setting.unit,
+        where=where,
+        by=by,
+        limits=setting.limits,
+    )
+
+
+def contribution_of(counted: Plan) -> Contribution:
+    """What one unit may have in the cells, as the engine enforces it."""
+    reach = counted.reach(ROWS)
+    within = reach.rows_per_group if reach.rows_per_group < reach.rows else None
+    return Contribution(rows=reach.rows, per_cell=within)
 
 
 def plan_ranges(  # noqa: PLR0913 - each has a name, most a default

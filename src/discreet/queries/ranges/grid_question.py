@@ -1,0 +1,140 @@
+"""Rectangles asked of a table: several declared columns together, as a grid of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import check
+from discreet.core.errors import InvalidArgument
+from discreet.core.relation import Relation
+from discreet.data.expression import Expression
+from discreet.data.plan import Plan
+from discreet.queries.ask import Value, as_expression, plainly
+from discreet.queries.budget import Budget
+from discreet.queries.passes import Setting
+from discreet.queries.ranges import grid
+from discreet.queries.ranges.grid import GridWorkload
+from discreet.queries.ranges.grid_plan import GridPlan, plan_grid
+from discreet.queries.ranges.question import (
+    MOST_CELLS,
+    cells_of,
+    contribution_of,
+    counting,
+    ranges,
+)
+
+WORKLOADS: Mapping[str, Callable[[], GridWorkload]] = {
+    "all": grid.all_rectangles,
+    "points": grid.points,
+    "margins": grid.margins,
+}
+AskedGrid: TypeAlias = str | GridWorkload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GridQuery:
+    """A question about all rectangles of several columns; made by `rectangles`."""
+
+    values: Mapping[str, Expression]
+    workload: AskedGrid = "all"
+    bins: Mapping[str, int]
+    where: Expression | None = None
+    name: str = ""
+
+    @property
+    def text(self) -> str:
+        """The question in words; it holds nothing but what the analyst wrote."""
+        where = "" if self.where is None else f" where {plainly(self.where)}"
+        return f"ranges of {' by '.join(self.values)}{where}"
+
+    @property
+    def title(self) -> str:
+        """The name that was given, or the text."""
+        return self.name or self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlannedGrid:
+    """What an engine will be asked, and the structures that could be released, best first."""
+
+    query: GridQuery
+    counted: Plan
+    ranked: GridPlan
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the best structure costs."""
+        return self.ranked.best.guarantee
+
+    @property
+    def relation(self) -> Relation:
+        """Who is protected."""
+        return self.ranked.best.relation
+
+
+def rectangles(
+    values: Sequence[Value],
+    *,
+    workload: AskedGrid = "all",
+    bins: Mapping[str, int] | None = None,
+    where: Expression | None = None,
+    name: str = "",
+) -> GridQuery:
+    """All rectangles of several columns: a range of each of them at once.
+
+    ``bins`` says into how many parts of equal width a column of numbers is cut. ``workload`` is
+    "all", "points" (single cells) or "margins".
+    """
+    made = [as_expression("values", value) for value in values]
+    found = {plainly(one): one for one in made}
+    if isinstance(values, str) or len(found) != len(made) or len(made) < 2:
+        raise InvalidArgument("values must name at least two different columns.")
+    cut = dict(bins or {})
+    if unknown := sorted(set(cut) - set(found)):
+        raise InvalidArgument(f"bins names {unknown}; the columns are {sorted(found)}.")
+    checked = ranges(made[0], where=where, name=name)
+    return GridQuery(
+        values=found, workload=workload, bins=cut, where=checked.where, name=checked.name
+    )
+
+
+def planned_grid(
+    query: GridQuery, *, setting: Setting, budget: Budget, rows: int | None = None
+) -> PlannedGrid:
+    """Cells, sensitivity and noise from public facts alone; ``rows`` only scales what is shown.
+
+    Theorem: as for `planned`, with the cells of the grid as groups.
+    Source: docs/theory/data.md, docs/theory/grids.md.
+    Needs: nothing of the data.
+    """
+    axes = {
+        name: cells_of(ranges(value, bins=query.bins.get(name)), setting.schema)
+        for name, value in query.values.items()
+    }
+    domains = [domain for _, domain in axes.values()]
+    size = grid.Grid(domains=tuple(domains)).size
+    if size > MOST_CELLS:
+        raise InvalidArgument(f"the grid has {size} cells, more than 10**7: use bins=.")
+    by = {name: cell for name, (cell, _) in axes.items()}
+    counted = counting(by, where=query.where, setting=setting)
+    found = plan_grid(
+        domains,
+        _workload(query.workload),
+        budget,
+        relation=setting.relation,
+        contribution=contribution_of(counted),
+    )
+    shown = None if rows is None else check.count("rows", rows)
+    return PlannedGrid(query=query, counted=counted, ranked=replace(found, rows=shown))
+
+
+def _workload(asked: AskedGrid) -> GridWorkload:
+    if not isinstance(asked, str):
+        return asked
+    if asked not in WORKLOADS:
+        known = ", ".join(WORKLOADS)
+        raise InvalidArgument(f"workload of a grid must be one of {known}; got {asked!r}.")
+    return WORKLOADS[asked]()
