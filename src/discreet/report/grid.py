@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
-from itertools import pairwise, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,7 @@ class Rectangles:
             np.add.reduceat(cells, across[:-1], axis=0), down[:-1], axis=1
         )
         words = [
-            [_cell(domain, int(a), int(b) - 1) for a, b in pairwise(marks)]
+            [str(_ends(domain, int(a), int(a))[0]) for a in marks[:-1]]
             for domain, marks in zip(release.grid.domains[:2], parts, strict=True)
         ]
         return heat(
@@ -98,8 +98,7 @@ class Rectangles:
         """For each cell its words, value, std, low and high (95%)."""
         release = self.release
         names = [
-            [_cell(domain, cell, cell) for cell in range(domain.size)]
-            for domain in release.grid.domains
+            [_cell(domain, cell) for cell in range(domain.size)] for domain in release.grid.domains
         ]
         places = np.indices(release.grid.shape).reshape(len(names), -1)
         spans = [
@@ -141,11 +140,9 @@ def _all_ends(domain: Domain) -> tuple[list[Any], list[Any]]:
     return [a for a, _ in pairs], [b for _, b in pairs]
 
 
-def _cell(domain: Domain, a: int, b: int) -> str:
-    first, last = _ends(domain, a, b)
-    if isinstance(domain, Bins):
-        return f"{first:g} – {last:g}"
-    return str(first) if a == b else f"{first} – {last}"
+def _cell(domain: Domain, cell: int) -> str:
+    first, last = _ends(domain, cell, cell)
+    return f"{first:g} – {last:g}" if isinstance(domain, Bins) else str(first)
 
 
 def _ranked(plan: GridPlan) -> str:
