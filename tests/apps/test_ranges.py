@@ -257,3 +257,14 @@ def test_shades_tell_more_from_less():
     boxes = re.findall(r'height="36.0" fill="rgb\((\d+)', drawn)
     assert boxes == ["0"]  # next to nothing, and less than nothing, are white
     assert ">-3<" in drawn
+
+
+def test_results_never_replace_the_data(file):
+    file.with_name("rows.csv").rename(file.with_suffix(".csv"))
+    file.write_text(FILE.replace("rows.csv", "visits.csv"))
+    before = file.with_suffix(".csv").read_text()
+    done = run("release", file, "--overwrite")
+    assert done.exit_code == 2
+    assert "would be overwritten" in done.output
+    assert file.with_suffix(".csv").read_text() == before
+    assert not (file.parent / "budget.db").exists()

@@ -35,6 +35,8 @@ def run(path: Path, *, folder: Path | None, overwrite: bool, as_json: bool) -> i
     targets = _targets(
         (folder or path.parent) / path.stem, ranges=len(planned.ranges), overwrite=overwrite
     )
+    if any(target.resolve() == Path(file.source).resolve() for target in targets.values()):
+        raise InvalidArgument(f"{file.source} would be overwritten by a result: use --output.")
     with Ledger(file.ledger) as ledger:
         account = ledger.account(file.account, limit=None if known else file.limit)
         try:
