@@ -1,4 +1,4 @@
-"""DAWA: the promise of its first stage, exactly; and what the published one does instead."""
+"""DAWA: the promise of its first stage, exactly; and what versions in use do instead."""
 
 import math
 from itertools import product
@@ -130,8 +130,8 @@ def test_the_first_stage_keeps_its_promise_exactly():
     assert worst > 0.25  # not vacuous: sizable, and below one
 
 
-def published_loss(size, *, delta, penalty=100.0):
-    """Loss of the published first stage, in its epsilon: single cells have no noise.
+def loss_in_use(size, scale, *, penalty=100.0):
+    """Loss of a first stage in its epsilon, if single cells have no noise; scales by length.
 
     Constant counts, one more row in a middle cell. All single cells win iff every longer interval
     has noise of at least ``(length - 1) penalty - deviation``: a product of independent events.
@@ -140,21 +140,23 @@ def published_loss(size, *, delta, penalty=100.0):
     cell = size // 2
     for length in (1 << k for k in range(1, size.bit_length())):
         moved = 2 * (1 - 1 / length)
-        scale = 2 * (moved if delta is None else delta)
         for start in range(size - length + 1):
             if start <= cell < start + length:
-                threshold = (length - 1) * penalty
-                tails = [-max(t, 0) / scale for t in (threshold, threshold - moved)]
-                loss += tails[1] - tails[0]  # log of exp(-t / scale) / 2, t > 0
+                assert (length - 1) * penalty > moved  # both thresholds are positive
+                # P(noise >= t) is exp(-t / scale) / 2 for t > 0.
+                loss += moved / scale(length)
     return loss
 
 
-def test_the_published_first_stage_breaks_its_promise():
-    assert published_loss(4, delta=1.5) == pytest.approx(7 / 6)
-    assert published_loss(4, delta=None) == pytest.approx(1.5)
-    assert published_loss(8, delta=2) == pytest.approx(2.4, abs=0.05)
-    assert published_loss(16, delta=2) == pytest.approx(6, abs=0.05)
-    assert published_loss(256, delta=2) == pytest.approx(124, abs=1)
+def test_without_noise_on_single_cells_the_promise_breaks():
+    assert loss_in_use(4, lambda _: 2 * 1.5) == pytest.approx(7 / 6)
+    assert loss_in_use(4, lambda length: 4 * (1 - 1 / length)) == pytest.approx(1.5)
+    assert loss_in_use(8, lambda _: 2 * 2) == pytest.approx(2.4, abs=0.05)
+    assert loss_in_use(16, lambda _: 2 * 2) == pytest.approx(6, abs=0.05)
+    assert loss_in_use(256, lambda _: 2 * 2) == pytest.approx(124, abs=1)
+    # Half the noise, by length and size of the domain, as in code that circulates.
+    assert loss_in_use(4, lambda length: 2 - 1 / length - 1 / 4) == pytest.approx(2.6)
+    assert loss_in_use(256, lambda length: 2 - 1 / length - 1 / 256) == pytest.approx(252, abs=1)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """DAWA with a first stage that keeps its promise: buckets chosen by noise on every interval (F37).
 
 First a partition into buckets within which the counts look alike, then noisy bucket totals, spread
-evenly. The published first stage leaves single cells without noise and breaks its epsilon; here
-every candidate has noise for one common sensitivity. There is no prior error.
+evenly. First stages in use leave single cells without noise and break their epsilon; here every
+candidate has noise for one common sensitivity. There is no prior error.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Partition:
             ``2 DELTA``; ties go by a fixed order. The discrete Laplace distribution function at
             two integers that far apart has a ratio of at most ``exp(2 DELTA / scale)``. Several
             rows, or a row replaced, are several steps.
-        Source: docs/theory/grids.md; corrects Li, Hay, Miklau 2014.
+        Source: Li, Hay, Miklau 2014, with noise on all; docs/theory/grids.md.
         Needs: noise on every candidate, single cells too.
         """
         return Guarantee(events.Pure(self.epsilon), self.relation)
