@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import linalg, optimize
+import scipy  # its parts are slow to import: they are when they are needed
 
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import Relation
@@ -130,7 +130,7 @@ class Dense:
 
     @cached_property
     def _inverse(self) -> Floats:
-        return floats(linalg.pinv(self.matrix.astype(np.float64)))
+        return floats(scipy.linalg.pinv(self.matrix.astype(np.float64)))
 
     @cached_property
     def _prefixes(self) -> Floats:
@@ -169,7 +169,7 @@ def optimal_gaussian(size: int, *, workload: Workload) -> Dense:
     v = np.sqrt(np.diag(wanted))
     for last in range(_ROUNDS, 0, -1):
         root = np.sqrt(v)
-        values, vectors = linalg.eigh(root[:, None] * wanted * root[None, :])
+        values, vectors = scipy.linalg.eigh(root[:, None] * wanted * root[None, :])
         half = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         diagonal = np.diag(half)
         longest = (diagonal / v).max()
@@ -182,7 +182,7 @@ def optimal_gaussian(size: int, *, workload: Workload) -> Dense:
 
 def _upper_factor(x: Floats) -> Floats:
     """A with ``A^T A = x``: the columns of A have norms ``sqrt(diag(x))``; its rows need not."""
-    return floats(linalg.cholesky(x + 1e-12 * np.eye(len(x)), lower=True).T)
+    return floats(scipy.linalg.cholesky(x + 1e-12 * np.eye(len(x)), lower=True).T)
 
 
 def optimal_laplace(size: int, *, workload: Workload, rows: int | None = None) -> Dense:
@@ -200,7 +200,7 @@ def optimal_laplace(size: int, *, workload: Workload, rows: int | None = None) -
     source = np.random.default_rng(size)
     best = min(
         (
-            optimize.minimize(
+            scipy.optimize.minimize(
                 _opt0,
                 source.uniform(0, 0.25, p * size),
                 args=(wanted, p),
@@ -223,7 +223,7 @@ def _opt0(flat: Floats, wanted: Floats, p: int) -> tuple[float, Floats]:
     theta = flat.reshape(p, -1)
     d = 1 + theta.sum(axis=0)
     # Woodbury: (I + T^T T)^-1 = I - T^T Y with Y = (I + T T^T)^-1 T.
-    y = linalg.solve(np.eye(p) + theta @ theta.T, theta, assume_a="pos")
+    y = scipy.linalg.solve(np.eye(p) + theta @ theta.T, theta, assume_a="pos")
     scaled = wanted * d[:, None]  # D G
     left = (y @ scaled) * d  # Y D G D
     value = float((np.diag(wanted) * d * d).sum() - (left * theta).sum())

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from scipy.optimize import isotonic_regression
+import scipy
 
 from discreet.noise.law import Floats, Ints
 
@@ -21,7 +21,7 @@ def monotone(prefixes: Floats) -> Floats:
 
     Heuristic: no theorem about its error; least squares, so closer to the truth on average.
     """
-    rising: Floats = isotonic_regression(prefixes[1:]).x
+    rising: Floats = scipy.optimize.isotonic_regression(prefixes[1:]).x
     top = max(float(prefixes[-1]), 0.0)
     return np.concatenate([[0.0], np.clip(rising, 0.0, top)])
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import CubicSpline
+import scipy
 
 from discreet.core import check
 from discreet.core.errors import Unsupported
@@ -186,7 +186,7 @@ class Roots:
                 sums[row, k : k + batch] = mean_squares(workload, self.size, moved)
         if len(columns) == self.size:
             return floats(sums.sum(axis=1))
-        curve = CubicSpline(self._place(columns), sums, axis=1)
+        curve = scipy.interpolate.CubicSpline(self._place(columns), sums, axis=1)
         return floats(np.sum(curve(self._place(np.arange(self.size))), axis=1))
 
     def _place(self, columns: Ints) -> Floats:
