@@ -306,3 +306,11 @@ def test_a_group_never_moves_further_than_its_entries_can():
     # The root of a tree is one number: replacing a unit of at most three rows moves it by three.
     move = group_move(Contribution(rows=3), REPLACE, entries=1, cells=64)
     assert (move.l1, move.l2_squared) == (3, 9)
+
+
+@pytest.mark.parametrize("make", [lambda n: tree(n, branching=2, root=True), haar])
+def test_no_sum_of_huge_counts_wraps(make):
+    counts = np.full(1 << 22, np.iinfo(np.int64).max)
+    for group in make(1 << 22).measure(counts):
+        assert group.min() >= 0
+        assert group.max() <= 1 << 61  # what a mechanism takes

@@ -20,9 +20,9 @@ from discreet.core.relation import Relation
 from discreet.noise.law import Floats, Ints, floats
 from discreet.queries.budget import Move
 from discreet.queries.ranges.strategy import (
-    LARGEST_COUNT,
     Contribution,
     Terms,
+    cells_within,
     checked_shares,
     group_move,
 )
@@ -68,8 +68,7 @@ class Blocks:
         )
 
     def measure(self, counts: Ints) -> tuple[Ints, ...]:
-        level = np.zeros(self.padded, dtype=np.int64)
-        np.minimum(counts, LARGEST_COUNT, out=level[: self.size])
+        level = cells_within(counts, padded=self.padded)
         levels = [level]
         for a, b in pairwise(self.sizes):
             levels.append(levels[-1].reshape(-1, b // a).sum(axis=1))

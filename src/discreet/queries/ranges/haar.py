@@ -16,9 +16,9 @@ from discreet.noise.law import Floats, Ints
 from discreet.queries.budget import Move
 from discreet.queries.ranges.noise import Price
 from discreet.queries.ranges.strategy import (
-    LARGEST_COUNT,
     Contribution,
     Terms,
+    cells_within,
     checked_shares,
     group_move,
     rounded_shares,
@@ -80,8 +80,7 @@ class Haar:
         return (whole, *differences)
 
     def measure(self, counts: Ints) -> tuple[Ints, ...]:
-        level = np.zeros(self.padded, dtype=np.int64)
-        np.minimum(counts, LARGEST_COUNT, out=level[: self.size])
+        level = cells_within(counts, padded=self.padded)
         differences = []
         for _ in range(self.height):
             differences.append(level[0::2] - level[1::2])

@@ -42,7 +42,7 @@ class Candidates:
         drop = held - np.concatenate([held[:, 1:], self.tops[chain[:, -1:]]], axis=1)
         sizes, l1, l2 = self.sizes[chain], self.l1[chain], self.l2_squared[chain]
         rate = np.cumsum(price.precision(shares, l1, l2) * sizes, axis=1)
-        pull = np.cumsum((drop / np.square(rate))[:, ::-1], axis=1)[:, ::-1]
+        pull = np.cumsum((drop / rate / rate)[:, ::-1], axis=1)[:, ::-1]
         return (drop / rate).sum(axis=1), pull * sizes * price.slope(shares, l1, l2)
 
 

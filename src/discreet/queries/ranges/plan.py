@@ -92,10 +92,11 @@ class RangePlan:
         if self.rows:
             head.append("of all rows")
         lines = [head]
+        best = max(self.candidates[0].rmse, np.finfo(float).tiny)
         for one in self.candidates:
             line = [one.name, f"{one.rmse:.4g}", f"{math.sqrt(one.largest):.4g}"]
             line += [f"{error:.4g}" for error in one.by_length(marks)]
-            line.append(f"{one.rmse / self.candidates[0].rmse:.3f}")
+            line.append(f"{one.rmse / best:.3f}" if one.rmse > 0 else "1.000")
             if self.rows:
                 line.append(f"{one.rmse / self.rows:.2%}")
             lines.append(line)
