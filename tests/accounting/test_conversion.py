@@ -5,7 +5,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
@@ -134,12 +134,15 @@ def test_table_of_repeated_gaussians(count, zcdp, cks, exact):
     )
 
 
+@example(1 / 128, 1 / 16)
 @given(st.floats(1e-4, 10), st.floats(1e-12, 0.1))
 def test_optimal_conversion_never_loses(rho, delta):
     best = conversion.zcdp_epsilon_optimal(rho, delta=delta)
     assert best <= conversion.zcdp_epsilon(rho, delta=delta) * (1 + 1e-9)
     assert best >= conversion.gaussian_epsilon(delta, mu=math.sqrt(2 * rho)) * (1 - 1e-9)
-    assert float(conversion.zcdp_delta(best, rho=rho)) == pytest.approx(delta, rel=1e-2)
+    back = float(conversion.zcdp_delta(best, rho=rho))
+    assert back <= delta * 1.01
+    assert best == 0 or back >= delta * 0.99
 
 
 def test_b18():

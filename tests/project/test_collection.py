@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FEWEST_TESTS = 2300  # raise it as the suite grows
+FEWEST_TESTS = 4000  # raise it as the suite grows
 
 
 @pytest.fixture
@@ -27,7 +27,9 @@ def test_every_test_file_was_collected(collected):
 
 def test_every_code_block_of_the_pages_was_collected(collected):
     for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]:
-        assert collected[page] == page.read_text(encoding="utf-8").count("```python"), page
+        text = page.read_text(encoding="utf-8")
+        wanted = text.count("```python") + text.count("<!-- skip: next -->")
+        assert collected[page] == wanted, page
 
 
 def test_every_docstring_example_was_collected(collected):

@@ -184,9 +184,10 @@ def zcdp_delta(epsilon: ArrayLike, *, rho: float, xi: float = 0.0) -> Floats:
     if rho == 0:
         pure: Floats = np.where(eps >= xi, 0.0, 1.0)
         return pure.reshape(np.shape(epsilon))
-    # Around the optimum (eps - xi + rho)/(2 rho) of the exponent; every order is valid.
+    # Around the optimum (eps - xi + rho)/(2 rho) of the exponent; every order is valid. With a
+    # large delta the best is larger, because of the factor before the exponential.
     centre = np.maximum((eps - xi + rho) / (2 * rho), 1.0)
-    factors = np.exp(np.linspace(-1.5, 1.5, 301))
+    factors = np.exp(np.linspace(-1.5, 3.5, 501))
     order = 1 + np.maximum(centre - 0.5, 1e-6)[:, None] * factors
     log = (order - 1) * (xi + rho * order - eps[:, None]) + _cks(order)
     result = np.minimum(np.exp(np.minimum(log.min(axis=1), 0.0)) * UP + UNDERFLOW, 1.0)
