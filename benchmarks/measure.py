@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -80,11 +81,14 @@ def _with_file(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def reason(error: Exception) -> str:
-    """The last line that a failed process printed, or the error itself."""
+    """What a failed process raised or else printed last, or the error itself."""
     if isinstance(error, subprocess.TimeoutExpired):
         return f"gave up after {error.timeout:.0f} s"
+    if isinstance(error, subprocess.CalledProcessError) and error.returncode < 0:
+        return f"ended by signal {-error.returncode}"
     lines = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
-    return str(lines[-1]) if lines else type(error).__name__
+    raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line)]
+    return (raised or lines or [type(error).__name__])[-1]
 
 
 def measure(

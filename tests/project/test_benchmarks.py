@@ -66,6 +66,25 @@ def test_an_answer_that_is_not_finite_has_no_time(tmp_path, answer):
     assert side.best == {}
 
 
+@pytest.mark.parametrize(
+    ("ending", "told"),
+    [
+        ("os.kill(os.getpid(), 9)", "ended by signal 9"),
+        (
+            "atexit.register(print, 'bye', file=sys.stderr); raise ValueError('no')",
+            "ValueError: no",
+        ),
+        ("sys.exit('went away')", "went away"),
+    ],
+)
+def test_why_a_peer_failed_is_told(tmp_path, ending, told):
+    script = tmp_path / "failing.py"
+    script.write_text(f"import atexit, os, sys\ndef sgd():\n    {ending}\n")
+    side = Side(peer=SimpleNamespace(name="failing", script=script, python=sys.executable))
+    side.run(Case(name="x", kind="sgd", params={}, peers={}))
+    assert side.note == told
+
+
 def test_every_case_has_its_scripts():
     for case in (case for suite in SUITES.values() for case in suite):
         for name in ("ours", *case.peers):
