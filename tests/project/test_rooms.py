@@ -27,6 +27,7 @@ ALLOWED = {
     "studies": {"numpy"},
     "apps": {"click", "numpy", "rich"},
     "table": set(),
+    "local": {"narwhals", "numpy"},
     "__init__.py": set(),
 }
 # Optional libraries, and the only files that may import them; those files are imported when needed.
