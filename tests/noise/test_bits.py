@@ -8,6 +8,7 @@ import pytest
 
 from discreet.core.errors import InvalidArgument
 from discreet.noise.bits import SeededBits, seeded, system
+from tests.laws import frequency
 
 
 class Buffered:
@@ -24,42 +25,44 @@ class Buffered:
         return self._buffer[self._next - count : self._next]
 
 
-def words_of_two_processes(bits):
-    bits.words(16)  # anything that could be buffered is buffered before the fork
+def words_of_two_processes(bits, count):
+    bits.words(count)  # anything that could be buffered is buffered before the fork
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            os.write(write, bits.words(256).tobytes())
+            os.write(write, bits.words(count)[-256:].tobytes())
         finally:
             os._exit(0)
     os.close(write)
-    mine = bits.words(256)
+    mine = bits.words(count)[-256:]
     theirs = np.frombuffer(os.read(read, 8 * 256), dtype=np.uint64)
     os.close(read)
     os.waitpid(child, 0)
     return mine, theirs
 
 
-def test_a_forked_process_draws_other_words():
-    mine, theirs = words_of_two_processes(system())
+@pytest.mark.parametrize("count", [256, 100_000], ids=["kernel", "OpenSSL"])
+def test_a_forked_process_draws_other_words(count):
+    mine, theirs = words_of_two_processes(system(), count)
     assert len(theirs) == 256
     assert not np.intersect1d(mine, theirs).size
 
 
 def test_the_fork_test_catches_a_buffer():
-    mine, theirs = words_of_two_processes(Buffered())
+    mine, theirs = words_of_two_processes(Buffered(), 256)
     assert np.array_equal(mine, theirs)
 
 
-def test_threads_draw_other_words():
+@pytest.mark.parametrize(("count", "times"), [(7, 500), (2_000, 10)], ids=["kernel", "OpenSSL"])
+def test_threads_draw_other_words(count, times):
     bits = system()
     drawn = [None] * 8
     start = threading.Barrier(8)
 
     def draw(i):
         start.wait()
-        drawn[i] = np.concatenate([bits.words(7) for _ in range(500)])
+        drawn[i] = np.concatenate([bits.words(count) for _ in range(times)])
 
     threads = [threading.Thread(target=draw, args=(i,)) for i in range(8)]
     for thread in threads:
@@ -67,13 +70,23 @@ def test_threads_draw_other_words():
     for thread in threads:
         thread.join()
     everything = np.concatenate(drawn)
-    assert len(np.unique(everything)) == 8 * 500 * 7
+    assert len(np.unique(everything)) == 8 * times * count
 
 
-def test_two_releases_draw_other_words():
+@pytest.mark.parametrize("count", [1000, 50_000])
+def test_two_releases_draw_other_words(count):
     bits = system()
-    assert not np.intersect1d(bits.words(1000), bits.words(1000)).size
-    assert not np.intersect1d(system().words(1000), system().words(1000)).size
+    assert not np.intersect1d(bits.words(count), bits.words(count)).size
+    assert not np.intersect1d(system().words(count), system().words(count)).size
+
+
+def test_a_long_request_is_filled_to_its_end():
+    # Every bit of every word is fair: 70,001 words cross the size of a piece twice.
+    words = system().words(70_001)
+    ones = np.unpackbits(words.view(np.uint8).reshape(-1, 8), axis=1).sum(axis=0)
+    assert all(frequency(number, 70_001, 0.5) for number in ones)
+    last = np.unpackbits(words[-2_000:].view(np.uint8))
+    assert frequency(last.sum(), last.size, 0.5)
 
 
 def test_seeded_words_repeat_and_are_marked():
