@@ -16,7 +16,7 @@ from discreet.data.schema import boolean, category, date, integer, real, text
 from discreet.ledger.ledger import Ledger
 from discreet.mechanisms.gaussian import gaussian
 from discreet.mechanisms.laplace import laplace
-from discreet.mechanisms.response import randomised_response
+from discreet.mechanisms.local.response import randomised_response
 from discreet.mechanisms.selection import exponential, noisy_max, permute_and_flip
 from discreet.mechanisms.threshold import above_threshold
 from discreet.mechanisms.truncated import truncated_laplace

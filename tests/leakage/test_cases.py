@@ -17,7 +17,7 @@ from discreet.leakage.lattice import discrete_laplace, listed
 from discreet.leakage.precision import precision_attack, timing_probe
 from discreet.mechanisms.gaussian import gaussian
 from discreet.mechanisms.laplace import laplace
-from discreet.mechanisms.response import randomised_response
+from discreet.mechanisms.local.response import randomised_response
 from discreet.mechanisms.selection import exponential, noisy_max, permute_and_flip
 from discreet.mechanisms.threshold import above_threshold
 from discreet.mechanisms.truncated import truncated_laplace

@@ -18,7 +18,7 @@ from discreet.leakage.lattice import Lattice
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.gaussian import gaussian
 from discreet.mechanisms.laplace import laplace
-from discreet.mechanisms.response import RandomisedResponse, randomised_response
+from discreet.mechanisms.local.response import RandomisedResponse, randomised_response
 from discreet.mechanisms.selection import (
     Exponential,
     PermuteAndFlip,

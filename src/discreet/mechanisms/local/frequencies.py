@@ -1,23 +1,58 @@
-"""Estimated shares of all categories, with their error."""
+"""Estimated shares of all categories, with their error, and what may be done to them.
+
+The estimate itself is unbiased and its variance is an exact law. Everything under "adjusted" is
+post-processing: it costs no privacy, and each kind buys plausible numbers at a price that its own
+text names.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from discreet.core.check import probability
+from discreet.core.check import count, probability
+from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.noise.law import Floats
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class Laws(Protocol):
+    """What an oracle knows about the error of its estimates."""
+
+    def range_variance(self, length: ArrayLike, share: ArrayLike) -> Floats:
+        """Variance times n of the share of ``length`` categories that hold ``share``."""
+
+    def pinned_variance(self, length: ArrayLike, share: ArrayLike) -> Floats:
+        """The same once the total was pinned to one."""
+
+    def error_bound(self, reports: int, miss: float) -> float:
+        """How far a share can be off, but for a probability of at most ``miss``."""
+
+
+class Share(NamedTuple):
+    """The estimated share of one category or range, and its standard deviation."""
+
+    category: int | tuple[int, int]
+    share: float
+    std: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Frequencies:
-    """Shares of the reports' clients by category: unbiased, so single ones may be negative."""
+    """Shares of the reports' clients by category: unbiased, so single ones may be negative.
+
+    ``variance`` is exact for given true shares; since those are unknown it is read at the
+    estimates. ``adjusted`` names what was done to the shares afterwards; nothing if empty.
+    """
 
     shares: Floats
     reports: int
     variance: Floats
+    oracle: Laws | None = None
+    adjusted: str = ""
 
     @property
     def counts(self) -> Floats:
@@ -26,11 +61,136 @@ class Frequencies:
 
     @property
     def std(self) -> Floats:
-        """Standard deviation of each share."""
+        """Standard deviation of each share (of the unbiased estimate, if this one is adjusted)."""
         return np.sqrt(self.variance)
 
-    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Bounds that hold each share with about this probability (normal approximation)."""
+    def interval(self, level: float = 0.95, *, guaranteed: bool = False) -> tuple[Floats, Floats]:
+        """Bounds that hold each share with this probability, taken one at a time.
+
+        By default about so, by the normal distribution: good once each category is supported by
+        some dozens of reports. ``guaranteed=True``: at least so, for any n and any data, by
+        Hoeffding's or Bernstein's inequality; wider.
+        """
+        self._unbiased("interval")
         inside = float(probability("level", level, zero=False, one=False))
-        z = NormalDist().inv_cdf((1 + inside) / 2)
-        return self.shares - z * self.std, self.shares + z * self.std
+        if guaranteed:
+            if self.oracle is None or self.adjusted:
+                raise Unsupported("guaranteed bounds need the oracle's own, unadjusted estimate.")
+            width: float | Floats = self.oracle.error_bound(self.reports, 1 - inside)
+        else:
+            width = NormalDist().inv_cdf((1 + inside) / 2) * self.std
+        return self.shares - width, self.shares + width
+
+    def range(self, low: int, high: int) -> Share:
+        """Share of the categories ``low`` to ``high``, both included, by the law of sums.
+
+        The error of a sum is not the sum of errors: supports may exclude each other (F13, F48).
+        """
+        self._unbiased("range")
+        if self.oracle is None:
+            raise Unsupported("range needs an estimate that comes from an oracle.")
+        if not 0 <= low <= high < len(self.shares):
+            raise InvalidArgument(
+                f"low and high must satisfy 0 <= low <= high < {len(self.shares)}, "
+                f"got {low} and {high}."
+            )
+        share = float(self.shares[low : high + 1].sum())
+        law = self.oracle.pinned_variance if self.adjusted else self.oracle.range_variance
+        held = min(max(share, 0.0), 1.0)
+        times_n = float(law(high - low + 1, held))
+        variance = max(times_n, 0.0) / self.reports if self.reports else np.inf
+        return Share((low, high), share, float(np.sqrt(variance)))
+
+    def top(self, k: int) -> list[Share]:
+        """The ``k`` largest shares. Being largest they tend to be too large: so chosen, biased."""
+        k = min(count("k", k), len(self.shares))
+        order = np.argsort(-self.shares, kind="stable")[:k]
+        return [Share(int(i), float(self.shares[i]), float(self.std[i])) for i in order]
+
+    def pinned(self) -> Frequencies:
+        """All shares moved alike so that they add up to one: linear, so still unbiased. F15.
+
+        Long ranges gain most: their error falls as r (1 - r/d) and the whole has none. Shares may
+        still be negative.
+        """
+        self._unbiased("pinned")
+        shares = self.shares + (1 - self.shares.sum()) / len(self.shares)
+        if self.oracle is None or not self.reports:
+            return replace(self, shares=shares, adjusted="pinned")
+        law = self.oracle.pinned_variance(1, np.clip(shares, 0, 1))
+        return replace(
+            self, shares=shares, variance=np.maximum(law, 0) / self.reports, adjusted="pinned"
+        )
+
+    def projected(self) -> Frequencies:
+        """The nearest distribution: no share negative, all adding up to one.
+
+        The squared error summed over categories never grows: the truth lies in the simplex, and a
+        projection onto a convex set brings every point nearer to all of it. But small shares are
+        pulled to zero and sums of many small ones come out too low: biased. This is Norm-Sub
+        (Wang et al. 2020) computed exactly.
+        """
+        order = np.sort(self.shares)[::-1]
+        # The largest k for which the k-th largest share stays positive (Held, Wolfe, Crowder 1974).
+        excess = (np.cumsum(order) - 1) / np.arange(1, len(order) + 1)
+        level = excess[np.flatnonzero(order > excess)[-1]]
+        return self._after("projected", np.maximum(self.shares - level, 0))
+
+    def norm_mul(self) -> Frequencies:
+        """Negative shares to zero, the rest multiplied so that they add up to one.
+
+        Large shares come out too small when many small ones are noise: biased in proportion.
+        """
+        positive = np.maximum(self.shares, 0)
+        return self._after("norm_mul", _scaled(positive))
+
+    def norm_cut(self) -> Frequencies:
+        """Negative shares to zero, then the smallest until the rest adds up to at most one.
+
+        Leaves large shares as they are, unbiased; rare categories come out as zero.
+        """
+        order = np.argsort(-self.shares, kind="stable")
+        kept = np.maximum(self.shares[order], 0)
+        within = np.cumsum(kept) <= 1
+        within[0] = True
+        shares = np.zeros_like(self.shares)
+        shares[order] = np.minimum(np.where(within, kept, 0), 1)
+        return self._after("norm_cut", shares)
+
+    def base_cut(self, *, miss: float = 0.05) -> Frequencies:
+        """Shares that pure noise would seldom reach stay, all others become zero.
+
+        The line is the two-sided normal quantile of an empty category's noise at ``miss`` over the
+        number of categories. What stays is unbiased but for its selection; sums are too low.
+        """
+        if self.oracle is None:
+            raise Unsupported("base_cut needs an estimate that comes from an oracle.")
+        alone = float(probability("miss", miss, zero=False, one=False)) / len(self.shares)
+        empty = float(self.oracle.range_variance(1, 0)) / max(self.reports, 1)
+        line = NormalDist().inv_cdf(1 - alone / 2) * np.sqrt(empty)
+        return self._after("base_cut", np.where(self.shares > line, self.shares, 0.0))
+
+    def _after(self, name: str, shares: Floats) -> Frequencies:
+        return replace(self, shares=shares, adjusted=name)
+
+    def _unbiased(self, asked: str) -> None:
+        if self.adjusted not in ("", "pinned"):
+            raise Unsupported(
+                f"{asked} needs the unbiased estimate: ask before {self.adjusted}(), "
+                "which has no error law."
+            )
+
+    def __repr__(self) -> str:
+        note = f", {self.adjusted}" if self.adjusted else ""
+        return f"Frequencies({len(self.shares)} categories, {self.reports:,} reports{note})"
+
+    def __str__(self) -> str:
+        rows = [f"{s.category:>10}  {s.share:>9.4f} ± {s.std:.4f}" for s in self.top(10)]
+        left = len(self.shares) - len(rows)
+        more = [f"{'':>10}  and {left:,} more"] if left else []
+        return "\n".join([repr(self), f"{'category':>10}  {'share':>9}   (std)", *rows, *more])
+
+
+def _scaled(positive: Floats) -> Floats:
+    total = positive.sum()
+    return positive / total if total > 0 else np.full_like(positive, 1 / len(positive))

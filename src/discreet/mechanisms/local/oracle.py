@@ -61,6 +61,16 @@ class Oracle(Randomiser):
         r, f = np.asarray(length, dtype=np.float64), np.asarray(share, dtype=np.float64)
         return (r * q * (1 - q) + f * (p * (1 - p) - q * (1 - q))) / (p - q) ** 2
 
+    def pinned_variance(self, length: ArrayLike, share: ArrayLike) -> Floats:
+        """The same once all shares were moved alike so that they add up to one. F15.
+
+        Exact where categories are equally frequent, whatever the oracle: the error of a range is
+        then that of a contrast of squared length r (1 - r/d). Oracles may know more.
+        """
+        r = np.asarray(length, dtype=np.float64)
+        whole: Floats = np.zeros_like(np.asarray(share, dtype=np.float64))
+        return whole + self.contrast_variance() * r * (1 - r / self.categories)
+
     def contrast_variance(self) -> float:
         """Variance times n of a contrast of unit length between equally frequent categories. F49.
 
@@ -69,12 +79,30 @@ class Oracle(Randomiser):
         """
         return float(self.range_variance(1, 1 / self.categories))
 
+    def error_bound(self, reports: int, miss: float) -> float:
+        """How far an estimated share can be off, but for a probability of at most ``miss``.
+
+        Theorem: P(|estimate - share| > bound) <= miss, for any data and any n.
+        Proof: the estimate is a mean of n independent terms in an interval of length
+        1 / (keep - other), of variance at most the worst of the law. Hoeffding's and Bernstein's
+        inequalities both hold for it; which is smaller depends on public numbers only.
+        Source: Hoeffding 1963; Bernstein 1924.
+        Needs: supports that are zero or one (other oracles have their own).
+        """
+        if reports == 0:
+            return math.inf
+        room, gap = math.log(2 / miss) / reports, self.keep - self.other
+        hoeffding = math.sqrt(room / 2) / gap
+        bernstein = math.sqrt(2 * room) * self.std + room / (3 * gap)
+        return min(hoeffding, bernstein)
+
     def estimate(self, counts: Ints, reports: int) -> Frequencies:
         """Unbiased shares of all categories."""
         if reports == 0:
             shares = np.full(self.categories, 1 / self.categories)
-            return Frequencies(shares=shares, reports=0, variance=np.full_like(shares, np.inf))
+            variance = np.full_like(shares, np.inf)
+            return Frequencies(shares=shares, reports=0, variance=variance, oracle=self)
         shares = (self.supports(counts) / reports - self.other) / (self.keep - self.other)
         # The true shares are unknown: the law is read at the estimate, within its range.
         variance = self.variance(np.clip(shares, 0, 1)) / reports
-        return Frequencies(shares=shares, reports=reports, variance=variance)
+        return Frequencies(shares=shares, reports=reports, variance=variance, oracle=self)

@@ -1,0 +1,154 @@
+"""Randomised response: the oldest mechanism, and the building block of the local model."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet.core.check import count, positive
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus
+from discreet.mechanisms.local.oracle import Oracle
+from discreet.mechanisms.local.randomiser import Reports, Tally
+from discreet.mechanisms.mechanism import Certificate, Check
+from discreet.mechanisms.values import Released, read
+from discreet.noise.bits import Bits, system
+from discreet.noise.law import Floats, Ints
+from discreet.noise.uniform import below, bernoulli_real
+
+# Codes are added up in this many at a time: a bounded amount of memory for any number of reports.
+_CHUNK = 1 << 18
+_LARGEST = 1 << 31
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RandomisedResponse(Oracle):
+    """Keep a category with probability e^epsilon / (e^epsilon + k - 1), else another at random.
+
+    A report is the code in the fewest whole bytes, the lowest first.
+    """
+
+    kind: ClassVar[str] = "grr"
+    categories: int
+    epsilon: Fraction
+
+    @property
+    def keep(self) -> float:
+        """Probability that a category is reported as it is."""
+        return 1 / (1 + (self.categories - 1) * math.exp(-self.epsilon))
+
+    @property
+    def other(self) -> float:
+        """Probability of each wrong category."""
+        return 1 / (math.exp(min(float(self.epsilon), 700.0)) + self.categories - 1)
+
+    @property
+    def width(self) -> int:
+        return ceil_div((self.categories - 1).bit_length(), 8)
+
+    @property
+    def size(self) -> int:
+        return self.categories
+
+    def release(self, value: ArrayLike, *, bits: Bits | None = None) -> Released:
+        """Randomised categories in the shape of ``value``, coded 0 .. categories - 1.
+
+        The coin is exact: a lie has the real probability (k - 1) / (e^epsilon + k - 1), not a
+        double's.
+        """
+        values = read(value)
+        codes = values.whole
+        if codes is None or (codes.size and not 0 <= codes.min() <= codes.max() < self.categories):
+            raise OutOfDomain(f"value must hold whole numbers from 0 to {self.categories - 1}.")
+        source = system() if bits is None else bits
+        lies = bernoulli_real(self._lie, codes.size, source)
+        # Drawn for all, so that the time does not tell how many lied.
+        shifts = 1 + below(self.categories - 1, codes.size, source)
+        return values.restore(np.where(lies, (codes + shifts) % self.categories, codes))
+
+    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+        """The report of each client, exactly of the stated law."""
+        codes = np.atleast_1d(np.asarray(self.release(value, bits=bits), dtype="<u8")).ravel()
+        rows = codes.view(np.uint8).reshape(-1, 8)
+        return np.ascontiguousarray(rows[:, : self.width])
+
+    def tally(self, reports: Reports) -> Tally:
+        """Count codes; what is no code is refused."""
+        counts = np.zeros(self.categories, dtype=np.int64)
+        accepted = 0
+        for start in range(0, len(reports), _CHUNK):
+            codes = self._codes(reports[start : start + _CHUNK])
+            valid = codes[codes < self.categories]
+            counts += np.bincount(valid, minlength=self.categories)
+            accepted += len(valid)
+        return Tally(counts, accepted, len(reports) - accepted)
+
+    def _codes(self, rows: Reports) -> Ints:
+        codes = np.zeros(len(rows), dtype=np.int64)
+        for place in range(self.width):
+            codes |= rows[:, place].astype(np.int64) << (8 * place)
+        return codes
+
+    def range_variance(self, length: ArrayLike, share: ArrayLike) -> Floats:
+        """Variance times n of a range: a report supports one category, so they exclude. F13."""
+        p, q = self.keep, self.other
+        r, f = np.asarray(length, dtype=np.float64), np.asarray(share, dtype=np.float64)
+        a, b = p + (r - 1) * q, r * q
+        law = (f * a * (1 - a) + (1 - f) * b * (1 - b)) / (p - q) ** 2
+        # All categories together are certain; what is left there is rounding.
+        return np.where(r == self.categories, 0.0, law)
+
+    def pinned_variance(self, length: ArrayLike, share: ArrayLike) -> Floats:
+        """Shares add up to one by themselves: pinning changes nothing."""
+        return self.range_variance(length, share)
+
+    def contrast_variance(self) -> float:
+        """Variance times n of a unit contrast: 1 / (d (p - q)^2) - 1/d. F49."""
+        return (1 / (self.keep - self.other) ** 2 - 1) / self.categories
+
+    def _lie(self, precision: int) -> Enclosure:
+        """Enclose (k - 1) r / (1 + (k - 1) r) with r = e^-epsilon."""
+        work = precision + self.categories.bit_length() + 8
+        one = 1 << work
+        low, high = ((self.categories - 1) * end for end in exp_minus(self.epsilon, work))
+        return (low << precision) // (one + low), ceil_div(high << precision, one + high)
+
+    def certify(self) -> Certificate:
+        """The exact ratio and divergence of the reports of two clients."""
+        epsilon = float(self.epsilon)
+        exact = max(0.0, self.keep - math.exp(min(epsilon, 700.0)) * self.other)
+        check = Check(
+            part=f"{self.categories} categories",
+            epsilon=epsilon,
+            claimed=self.guarantee.delta(epsilon),
+            exact=exact,
+            route="exact law of a report",
+        )
+        return Certificate(
+            mechanism="randomised_response", guarantee=self.guarantee, checks=(check,)
+        ).demand()
+
+    def __repr__(self) -> str:
+        return f"randomised_response({self.guarantee!r}, categories={self.categories})"
+
+
+def randomised_response(*, categories: int, epsilon: Number) -> RandomisedResponse:
+    """Randomised response over ``categories`` codes; two make Warner's original.
+
+    Theorem: each report is epsilon-DP in the local model, and no report of this kind is better.
+    Proof: a report has probability keep or other under any two inputs; keep / other = e^epsilon.
+    Source: Warner 1965; Kairouz, Oh, Viswanath 2014. B20, F13.
+    Needs: categories >= 2, epsilon > 0.
+    """
+    if count("categories", categories, minimum=2) > _LARGEST:
+        raise InvalidArgument(f"categories must be at most 2**31, got {categories}.")
+    return RandomisedResponse(categories=int(categories), epsilon=positive("epsilon", epsilon))
+
+
+grr = randomised_response
+"""The name under which the literature on the local model knows it."""
