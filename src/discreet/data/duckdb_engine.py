@@ -63,7 +63,7 @@ class DuckDBEngine:
                 return _fetch(relation, query)
             case Files() as files:
                 with _spilling() as connection:
-                    return _fetch(_open(files, connection), query)
+                    return _fetch(open_files(files, connection), query)
             case Stream(batches=batches, columns=columns):
                 used = {name for name, _ in fields(program)} | {program.unit}
                 # A row needs a column to be counted.
@@ -88,7 +88,8 @@ def _fetch(relation: duckdb.DuckDBPyRelation, query: str) -> Sequence[Row]:
     return answer.fetchall()
 
 
-def _open(files: Files, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+def open_files(files: Files, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+    """Files of one format as a relation of this connection."""
     paths = listed(map(text, files.paths))
     match files.format:
         case "parquet":
