@@ -1,0 +1,63 @@
+"""Exact laws of reports that are blocks, from every string of bytes that a server may receive."""
+
+import itertools
+
+import numpy as np
+
+
+def every_report(oracle):
+    """All strings of bytes of the oracle's width."""
+    return np.array(list(itertools.product(range(256), repeat=oracle.width)), dtype=np.uint8)
+
+
+def blocks(oracle):
+    """The supports of every report that is accepted, by the server's own way of reading them."""
+    found = []
+    for row in every_report(oracle):
+        tally = oracle.tally(row[None])
+        assert tally.accepted + tally.refused == 1
+        if tally.accepted:
+            found.append(oracle.supports(tally.counts))
+        else:
+            assert not tally.counts.any()
+    return np.array(found)
+
+
+def law(oracle, supports, value):
+    """Probability of each block for a client: e^epsilon times more if it holds the value.
+
+    Only what defines the mechanism is used: not its own keep, other or variances.
+    """
+    weights = np.where(supports[:, value] == 1, np.exp(float(oracle.epsilon)), 1.0)
+    return weights / weights.sum()
+
+
+def moments(oracle, supports, value):
+    """Exact mean and covariance of the estimated shares from one report."""
+    p = law(oracle, supports, value)
+    shares = (supports - oracle.other) / (oracle.keep - oracle.other)
+    mean = p @ shares
+    return mean, (shares * p[:, None]).T @ shares - np.outer(mean, mean)
+
+
+def check_moments(oracle):
+    """Means, and the variances of all sets, contrasts and pinned sets, equal the closed forms."""
+    supports, d = blocks(oracle), oracle.categories
+    found = [moments(oracle, supports, v) for v in range(d)]
+    for v, (mean, _) in enumerate(found):
+        np.testing.assert_allclose(mean, np.eye(d)[v], atol=1e-12)
+    for inside in itertools.product([0, 1], repeat=d):
+        w = np.array(inside, dtype=float)
+        pinned = w - w.sum() / d
+        for v, (_, cov) in enumerate(found):
+            if not w.any():
+                continue
+            share = float(w[v])  # all clients alike: the share of the set is zero or one
+            exact = oracle.range_variance(w.sum(), share)
+            np.testing.assert_allclose(w @ cov @ w, exact, rtol=1e-9, atol=1e-11)
+            exact = oracle.pinned_variance(w.sum(), share)
+            np.testing.assert_allclose(pinned @ cov @ pinned, exact, rtol=1e-9, atol=1e-11)
+    contrast = np.zeros(d)
+    contrast[:2] = 0.5**0.5, -(0.5**0.5)
+    average = sum(cov for _, cov in found) / d
+    np.testing.assert_allclose(contrast @ average @ contrast, oracle.contrast_variance(), rtol=1e-9)

@@ -1,0 +1,260 @@
+"""Local hashing by linear maps: its law by enumeration, its sampler, and hostile reports."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.local.aggregate import Aggregate
+from discreet.mechanisms.local.hadamard import walsh_hadamard
+from discreet.mechanisms.local.hashing import Hashing, hadamard_response, olh
+from discreet.mechanisms.local.packing import pack, padded, unpack
+from discreet.noise.bits import SeededBits, seeded
+from discreet.noise.tree import enumerate_sampler
+from discreet.noise.uniform import below, bernoulli_real
+from tests.block_reports import blocks, check_moments, every_report
+from tests.laws import frequency
+
+SMALL = [(2, 2), (3, 2), (4, 2), (4, 4), (5, 2), (7, 4), (8, 2), (8, 4)]
+
+
+@pytest.mark.parametrize(("categories", "hashes"), SMALL)
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), 2])
+def test_mean_and_variance_are_exact(categories, hashes, epsilon):
+    check_moments(olh(categories=categories, epsilon=epsilon, hashes=hashes))
+
+
+@pytest.mark.parametrize(("categories", "hashes"), SMALL)
+def test_a_report_moves_what_an_honest_one_moves(categories, hashes):
+    """Whatever is accepted is a flat; the number accepted is that of independent forms."""
+    oracle = olh(categories=categories, epsilon=1, hashes=hashes)
+    supports = blocks(oracle)
+    b, points = oracle.hash_digits, oracle.points
+    matrices = math.prod(points - 2**k for k in range(b))
+    assert len(supports) == matrices * hashes
+    assert set(np.unique(supports)) <= {0, 1}
+    if categories == points:
+        assert (supports.sum(axis=1) == oracle.chosen).all()
+
+
+@pytest.mark.parametrize(("categories", "hashes"), SMALL)
+def test_epsilon_is_exact_and_attained(categories, hashes):
+    """Forms are independent of the value; given them, the response has ratio e^epsilon."""
+    oracle = olh(categories=categories, epsilon=Fraction(3, 2), hashes=hashes)
+    low, high = oracle._lie(60)
+    g = hashes
+    lie = (g - 1) / (math.exp(1.5) + g - 1)
+    assert low / 2**60 <= lie * (1 + 1e-14)
+    assert high / 2**60 >= lie * (1 - 1e-14)
+    assert math.log((1 - lie) / (lie / (g - 1))) == pytest.approx(1.5, rel=1e-14)
+    assert oracle.keep == pytest.approx(1 - lie, rel=1e-14)
+    assert oracle.certify().holds
+
+
+@pytest.mark.parametrize("value", [0, 3])
+def test_sampler_by_enumeration(value):
+    """Every string of short words, through the client's own code, gives the stated law."""
+    oracle = olh(categories=4, epsilon=1, hashes=2)
+    found = enumerate_sampler(
+        lambda bits: oracle.encode([value], bits=bits).tobytes(), width=2, depth=7
+    )
+    assert found.unresolved < Fraction(1, 50)
+    assert len(found.masses) == 6  # three forms, two signs each
+    for report, mass in found.masses.items():
+        field = int.from_bytes(report, "little")
+        form, sign = field & 3, field >> 2
+        holds = (form & value).bit_count() % 2 == sign
+        p = (oracle.keep if holds else 1 - oracle.keep) / 3
+        assert float(mass) <= p <= float(mass + found.unresolved)
+
+
+def reports_follow(oracle, value, n=60_000):
+    """Whether all reports of a client come with their exact probabilities."""
+    rows = oracle.encode(np.full(n, value), bits=seeded(11))
+    keys, seen = np.unique(rows, axis=0, return_counts=True)
+    supports = [oracle.supports(oracle.tally(key[None]).counts) for key in keys]
+    every = blocks(oracle)
+    holding = every[:, value].sum()
+    for support, times in zip(supports, seen, strict=True):
+        p = oracle.keep / holding
+        if support[value] == 0:
+            p = (1 - oracle.keep) / (len(every) - holding)
+        if not frequency(times, n, p):
+            return False
+    return len(keys) == len(every)
+
+
+class LiesToo(Hashing):
+    """The published mistake: a lie is drawn from all hash values, the truth among them."""
+
+    def _encode(self, own, bits):
+        forms = self._forms(len(own), bits)
+        lies = bernoulli_real(self._lie, len(own), bits)
+        noise = np.where(lies, below(1 << self.hash_digits, len(own), bits), 0)
+        places = np.arange(self.hash_digits)[:, None]
+        hashed = (np.bitwise_count(forms & own) & 1) ^ (noise >> places & 1)
+        return pack(forms | hashed << self.digits, self.digits + 1)
+
+
+def test_reports_follow_their_law():
+    assert reports_follow(olh(categories=4, epsilon=1, hashes=4), 2)
+    assert reports_follow(olh(categories=8, epsilon=1, hashes=2), 0)
+
+
+def test_a_wrong_sampler_is_seen():
+    wrong = LiesToo(categories=4, epsilon=Fraction(1), hash_digits=2)
+    assert not reports_follow(wrong, 2)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1, 3])
+def test_estimates_within_their_error(epsilon):
+    """The whole way of 200,000 reports, with chunks, merging and categories short of a power."""
+    oracle = olh(categories=100, epsilon=epsilon)
+    values = np.minimum(np.arange(200_000) % 150, 99)
+    rows = oracle.encode(values, bits=seeded(5))
+    first, second = Aggregate(oracle).add(rows[:70_001]), Aggregate(oracle).add(rows[70_001:])
+    found = first.merge(second).estimate()
+    truth = np.bincount(values, minlength=100) / len(values)
+    error = (found.shares - truth) / np.sqrt(oracle.variance(truth) / len(values))
+    assert np.abs(error).max() < 7  # 100 categories, two sides: 3e-10
+    assert 0.5 < np.mean(error**2) < 1.7
+    assert found.reports == len(values)
+    whole = Aggregate(oracle).add(rows)
+    assert (whole.counts == first.counts).all()
+
+
+def test_supports_are_counted_exactly():
+    """Against the definition: a report supports i if every form of i equals its digit."""
+    oracle = olh(categories=21, epsilon=1, hashes=8)
+    rows = oracle.encode(np.arange(300) % 21, bits=seeded(3))
+    fields = unpack(rows, oracle.digits + 1, oracle.hash_digits)
+    expected = np.zeros(21)
+    for column in fields.T:
+        for i in range(21):
+            parities = [(int(f) & 31 & i).bit_count() % 2 == int(f) >> 5 for f in column]
+            expected[i] += all(parities)
+    assert (oracle.supports(oracle.tally(rows).counts) == expected).all()
+
+
+VECTORS = [
+    (0.5, 3, 126.9923, None),
+    (0.5, 2, 133.1163, 96.7115),
+    (1, 4, 29.8379, 21.2702),
+    (1, 2, 37.2116, 27.0307),
+    (2, 8, 6.0293, 4.0242),  # the best set of subset selection, of 4 points, in three bytes
+    (2, 2, 13.5425, 9.8336),
+]
+
+
+@pytest.mark.parametrize(("epsilon", "g", "published", "ours"), VECTORS)
+def test_published_law_and_ours(epsilon, g, published, ours):
+    """Range of 8 of 32 with a quarter of the clients: independent supports, then ours (F48)."""
+    e = math.exp(epsilon)
+    p, q, r, f = e / (e + g - 1), 1 / g, 8, 0.25
+    independent = (r * q * (1 - q) + f * (p * (1 - p) - q * (1 - q))) / (p - q) ** 2
+    assert independent == pytest.approx(published, abs=1e-4)
+    if ours is not None:
+        oracle = olh(categories=32, epsilon=epsilon, hashes=g)
+        assert oracle.range_variance(r, f) == pytest.approx(ours, abs=1e-4)
+
+
+def test_best_number_of_hashes():
+    chosen = {e: 1 << olh(categories=1024, epsilon=e).hash_digits for e in (0.5, 1, 2, 3, 4, 20)}
+    assert chosen == {0.5: 2, 1: 4, 2: 8, 3: 16, 4: 64, 20: 256}
+    # Powers of two lose at most 7.8 % against the bound 4 e^epsilon / (e^epsilon - 1)^2.
+    for epsilon in np.linspace(0.05, 5.5, 110):
+        oracle = olh(categories=1 << 12, epsilon=epsilon)
+        e = math.exp(epsilon)
+        best = 4 * e / (e - 1) ** 2
+        assert oracle.contrast_variance() < 1.078 * best
+
+
+def test_as_many_hashes_as_points_is_randomised_response():
+    oracle = olh(categories=4, epsilon=1, hashes=4)
+    e = math.e
+    assert oracle.keep == pytest.approx(e / (e + 3))
+    assert oracle.other == pytest.approx(1 / (e + 3))
+    assert oracle.contrast_variance() == pytest.approx(((e + 3) ** 2 / (e - 1) ** 2 - 1) / 4)
+
+
+def test_hadamard_response_is_hashing_to_two_values():
+    """Its estimate is the transform of the mean signs, scaled by c (F46)."""
+    oracle = hadamard_response(categories=8, epsilon=1)
+    assert oracle == olh(categories=8, epsilon=1, hashes=2)
+    values = np.arange(5000) % 5
+    rows = oracle.encode(values, bits=seeded(8))
+    index, sign = rows[:, 0] & 7, 1 - 2 * (rows[:, 0].astype(int) >> 3)
+    assert index.min() == 1
+    c = (math.e + 1) / (math.e - 1)
+    # The index is one of seven, and the coefficient of index zero is known: one.
+    means = np.bincount(index, weights=sign, minlength=8) * 7 / len(values) * c
+    means[0] = 1
+    shares = np.array([[(-1) ** (i & j).bit_count() for j in range(8)] for i in range(8)])
+    estimate = Aggregate(oracle).add(rows).estimate()
+    np.testing.assert_allclose(estimate.shares, shares @ means / 8, atol=1e-12)
+    assert oracle.variance(0) < c**2
+
+
+def test_transform():
+    values = np.array([3, -1, 4, 1, 5, -9, 2, 6])
+    matrix = [[(-1) ** (i & j).bit_count() for j in range(8)] for i in range(8)]
+    assert (walsh_hadamard(values) == np.array(matrix) @ values).all()
+    assert values[0] == 3
+
+
+@pytest.mark.parametrize(("number", "digits"), [(1, 1), (3, 5), (4, 21), (8, 25), (5, 32)])
+def test_packing(number, digits):
+    fields = below(1 << digits, 50 * number, seeded(1)).reshape(number, 50)
+    rows = pack(fields, digits)
+    assert rows.shape == (50, -(-number * digits // 8))
+    assert (unpack(rows, digits, number) == fields).all()
+    assert not padded(rows, number * digits).any()
+    whole = sum(int(fields[j, 7]) << (j * digits) for j in range(number))
+    assert rows[7].tobytes() == whole.to_bytes(rows.shape[1], "little")
+
+
+def test_padding_and_dependent_forms_are_refused():
+    oracle = olh(categories=8, epsilon=1, hashes=2)  # one form of three digits, one digit
+    assert oracle.width == 1
+    tally = oracle.tally(every_report(oracle))
+    assert (tally.accepted, tally.refused) == (14, 242)
+    aggregate = Aggregate(oracle).add(np.zeros((5, 2), dtype=np.uint8))
+    assert (aggregate.reports, aggregate.refused) == (0, 5)
+
+
+@pytest.mark.parametrize("hashes", [2, 64])
+def test_no_reports(hashes):
+    oracle = olh(categories=100, epsilon=1, hashes=hashes)
+    assert oracle.encode([], bits=seeded(1)).shape == (0, oracle.width)
+    estimate = Aggregate(oracle).add(np.empty((0, oracle.width), dtype=np.uint8)).estimate()
+    assert np.isinf(estimate.variance).all()
+
+
+def test_large_domains_have_small_reports():
+    assert [olh(categories=d, epsilon=1).width for d in (128, 1024, 65_536, 1 << 20)] == [
+        2,
+        3,
+        5,
+        6,
+    ]
+
+
+def test_short_words_serve_too():
+    oracle = olh(categories=8, epsilon=1)
+    values = np.arange(4000) % 8
+    rows = oracle.encode(values, bits=SeededBits(4, width=5))
+    found = Aggregate(oracle).add(rows).estimate()
+    assert np.abs(found.shares - 1 / 8).max() < 7 * math.sqrt(oracle.variance(0) / 4000)
+
+
+def test_what_is_refused():
+    with pytest.raises(InvalidArgument, match=r"hashes must be a power of two from 2 to 8, got 3"):
+        olh(categories=8, epsilon=1, hashes=3)
+    with pytest.raises(InvalidArgument, match="hashes must be a power of two from 2 to 8, got 16"):
+        olh(categories=8, epsilon=1, hashes=16)
+    with pytest.raises(InvalidArgument, match="categories must be at most"):
+        olh(categories=(1 << 24) + 1, epsilon=1)
+    with pytest.raises(OutOfDomain, match="whole numbers from 0 to 7"):
+        olh(categories=8, epsilon=1).encode([8])
