@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from discreet.core.check import probability
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Enclosure, Number, ceil_div
+from discreet.core.exact import Enclosure, Number, Real, ceil_div
 from discreet.noise.bits import Bits, Words
 from discreet.noise.law import sized
 from discreet.noise.lazy import LazyUniform
@@ -32,6 +32,16 @@ _CHUNK = 1 << 17
 _INDEX_BITS = 16
 # Weights of patterns are whole numbers of 8 times this many bits.
 _LONGEST = 64
+
+
+def dyadic(p: Real, *, up: bool, places: int = 32) -> int:
+    """The irrational number ``p`` as a whole number of 2**-places, rounded up or down."""
+    precision = places + 32
+    while True:
+        low, high = (end >> (precision - places) for end in p(precision))
+        if low == high:
+            return low + up
+        precision *= 2
 
 
 def packed_bernoulli(p: Number, *, rows: int, columns: int, bits: Bits) -> Packed:

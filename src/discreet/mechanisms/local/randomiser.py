@@ -22,6 +22,7 @@ from discreet.core import events
 from discreet.core.errors import OutOfDomain
 from discreet.core.relation import Relation
 from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.values import read
 from discreet.noise.bits import Bits
 from discreet.noise.law import Ints
 
@@ -96,9 +97,10 @@ class Randomiser(Mechanism):
 
 def codes(value: ArrayLike, categories: int) -> Ints:
     """Private categories as a flat array of codes 0 .. categories - 1."""
-    array = np.asarray(value)
-    if array.size == 0:
+    values = read(value)
+    if values.size == 0:
         return np.empty(0, dtype=np.int64)
-    if array.dtype.kind not in "iu" or not 0 <= array.min() <= array.max() < categories:
+    array = values.whole
+    if array is None or not 0 <= array.min() <= array.max() < categories:
         raise OutOfDomain(f"value must hold whole numbers from 0 to {categories - 1}.")
-    return np.ascontiguousarray(array, dtype=np.int64).ravel()
+    return array
