@@ -1,0 +1,155 @@
+"""Means of bounded numbers from windows: Duchi's two symbols, and the piecewise mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discreet.core.check import count, positive
+from discreet.core.errors import InvalidArgument
+from discreet.core.exact import Number
+from discreet.mechanisms.local.mean import Bounded, bounds, on_grid, uniforms
+from discreet.mechanisms.local.window import Window, window
+from discreet.mechanisms.mechanism import Certificate
+from discreet.noise.bits import Bits
+from discreet.noise.law import Floats, Ints
+
+BYTE = 256
+_TRIED = 256  # widths of a window: all of them if there are no more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piecewise(Bounded):
+    """A symbol from a window around the number's grid point. Made by `piecewise`."""
+
+    kind: ClassVar[str] = "piecewise"
+
+    epsilon: Fraction
+    lower: Fraction
+    upper: Fraction
+    window: Window
+
+    @property
+    def steps(self) -> int:
+        return self.window.inputs - 1
+
+    @property
+    def levels(self) -> Floats:
+        symbols = np.arange(self.window.symbols, dtype=np.float64)
+        middle = (self.window.symbols - 1) / 2
+        return 0.5 + (symbols - middle) / (self.window.gain * self.steps)
+
+    @property
+    def squares(self) -> Floats:
+        d = np.arange(self.steps + 1) - self.steps / 2
+        gain = self.window.gain
+        return (self.window.moment / gain + d * d) / (gain * self.steps**2)
+
+    def draw(self, places: Floats, bits: Bits) -> Ints:
+        return self.window.draw(on_grid(places, self.steps, uniforms(len(places), bits)), bits)
+
+    def parameters(self) -> dict[str, Any]:
+        shape = {"steps": self.steps, "window": self.window.width}
+        return {**Bounded.parameters(self), **shape}
+
+    def certify(self) -> Certificate:
+        """The ratio of the integer weights."""
+        check = self.window.check(self.epsilon, f"{self.window.symbols} symbols")
+        return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=(check,)).demand()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duchi(Piecewise):
+    """One of two symbols: a grid of one step, a window of one symbol. Made by `duchi`."""
+
+    kind: ClassVar[str] = "duchi"
+
+    def parameters(self) -> dict[str, Any]:
+        return Bounded.parameters(self)
+
+    def mean_variance(self, place: float) -> float:
+        """Exact: the level's square is constant, so the average variance is largest if all agree.
+
+        Proof: it is the constant less the mean square of the places, which is at least the square
+        of their mean.
+        """
+        return float(self._variance(np.array([place]))[0])
+
+
+def duchi(*, epsilon: Number, lower: Number, upper: Number) -> Duchi:
+    """One bit for a number: the best for a mean if epsilon is small.
+
+    Theorem: each report is epsilon-DP in the local model, and the estimate is unbiased with
+        variance (c^2 - x^2) / n, c = (e^eps + 1) / (e^eps - 1), on bounds -1 and 1.
+    Proof: a number is rounded to one of its bounds so that its mean stays, and the bound goes
+        through randomised response, whose levels -c and c undo the shrinking by 1 / c.
+    Source: Duchi, Jordan, Wainwright 2018, in the form of Wang et al. 2019.
+    Needs: lower < upper; numbers outside count as the nearer bound.
+    """
+    low, high = bounds(lower, upper)
+    eps = positive("epsilon", epsilon)
+    bit = window(inputs=2, width=1, epsilon=eps)
+    return Duchi(epsilon=eps, lower=low, upper=high, window=bit)
+
+
+def piecewise(
+    *,
+    epsilon: Number,
+    lower: Number,
+    upper: Number,
+    steps: int | None = None,
+    window: int | None = None,
+) -> Piecewise:
+    """A number, blurred over a window: for a mean, better than one bit if epsilon is large.
+
+    By default a report is one byte, and the window is the one of least variance at worst. Wang et
+    al. take a window of steps * exp(-epsilon / 2), which is best for small epsilon only.
+
+    Theorem: each report is epsilon-DP in the local model; the estimate is unbiased.
+    Proof: the report depends on the number through its grid point only, and `Window` is
+        epsilon-DP; the mean of the symbol is linear in the grid point (`Window.moment`), whose
+        mean is the number.
+    Source: Wang et al. 2019 (the mechanism on reals); Zhao et al. 2020 (the narrower window).
+    Needs: lower < upper; numbers outside count as the nearer bound.
+    """
+    low, high = bounds(lower, upper)
+    eps = positive("epsilon", epsilon)
+    return Piecewise(epsilon=eps, lower=low, upper=high, window=best(eps, steps, window))
+
+
+def best(epsilon: Fraction, steps: int | None, width: int | None) -> Window:
+    """The window of least variance at the ends of the range, among those allowed."""
+    return min(windows(epsilon, steps, width, alphabet=BYTE), key=_end)
+
+
+def windows(
+    epsilon: Fraction, steps: int | None, width: int | None, *, alphabet: int
+) -> list[Window]:
+    """All windows with these steps and width; without steps, those that fill the alphabet."""
+    if steps is not None:
+        count("steps", steps)
+    if width is not None:
+        count("window", width)
+    most = steps if steps is not None else alphabet // 2
+    widths = [width] if width is not None else _spread(most)
+    shapes = [(alphabet - w if steps is None else steps, w) for w in widths]
+    if shapes[0][0] < 1:
+        raise InvalidArgument(f"window must be below {alphabet}, got {width}: or give steps too.")
+    return [window(inputs=s + 1, width=w, epsilon=epsilon) for s, w in shapes]
+
+
+def _spread(most: int) -> list[int]:
+    """Whole numbers up to ``most``: all of them, or enough of them at equal ratios."""
+    if most <= _TRIED:
+        return list(range(1, most + 1))
+    ratios: list[int] = np.unique(np.rint(np.geomspace(1, most, _TRIED)).astype(int)).tolist()
+    return ratios
+
+
+def _end(candidate: Window) -> float:
+    """Variance at the end of the range of length one."""
+    gain, steps = candidate.gain, candidate.inputs - 1
+    return (candidate.moment / gain**2) / steps**2 + (1 / gain - 1) / 4
