@@ -74,7 +74,7 @@ class Blocks:
             levels.append(levels[-1].reshape(-1, b // a).sum(axis=1))
         return tuple(levels)
 
-    def estimate(self, noisy: Sequence[Ints], noise: Floats) -> Floats:
+    def estimate(self, noisy: Sequence[Ints] | Sequence[Floats], noise: Floats) -> Floats:
         """Generalised least squares in two passes, O(size).
 
         Theorem: the result is the best linear unbiased estimate of the cells.

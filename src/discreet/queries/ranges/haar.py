@@ -87,7 +87,7 @@ class Haar:
             level = level[0::2] + level[1::2]
         return tuple(differences) if self.total is not None else (level, *differences)
 
-    def estimate(self, noisy: Sequence[Ints], noise: Floats) -> Floats:  # noqa: ARG002 - a square matrix: there is nothing to weigh
+    def estimate(self, noisy: Sequence[Ints] | Sequence[Floats], noise: Floats) -> Floats:  # noqa: ARG002 - a square matrix: there is nothing to weigh
         """From the top down: the halves of t with difference d are (t + d)/2 and (t - d)/2."""
         if self.total is None:
             level, differences = noisy[0].astype(np.float64), noisy[1:]

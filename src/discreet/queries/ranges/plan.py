@@ -141,7 +141,7 @@ def plan_ranges(
     if isinstance(workload, Listed):
         workload.arrays(domain.size)  # outside of the domain: refused before the work
     public = rows if relation is Relation.REPLACE_ONE and units.rows == 1 else None
-    tried = _tried(workload, domain.size)
+    tried = tried_ranges(workload, domain.size)
     found = []
     for family in families(budget):
         cost = price(budget, family=family)
@@ -245,7 +245,7 @@ def _strategies(
         yield dense.optimal_laplace(size, workload=workload)
 
 
-def _tried(workload: Workload, size: int) -> tuple[Ints, Ints]:
+def tried_ranges(workload: Workload, size: int) -> tuple[Ints, Ints]:
     """Ranges of a workload among which the largest error is looked for."""
     if size <= 256 or isinstance(workload, Listed):
         a, b, _ = listed(workload, size)

@@ -1,0 +1,287 @@
+"""Errors of ranges in the local model, in closed form, for any distribution of the values.
+
+Every client draws one level and reports only there, so the levels' errors come from disjoint parts
+of one population: what one level over-samples another misses. The laws below count that exactly.
+All variances are of estimated shares, times the number of reports n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+
+from discreet.mechanisms.local.oracle import Oracle
+from discreet.noise.law import Floats, Ints, floats
+from discreet.queries.ranges.workload import Workload, energies, energy, length_energies
+
+_CHUNK = 1 << 14
+"""Ranges at a time: all pairs of levels are kept for each."""
+
+Spread: TypeAlias = tuple[float, float]
+"""``(alpha, gamma)``: a report's contrast u has variance ``alpha |u|^2 + gamma u_x^2`` given x."""
+
+
+class LocalLaw(Protocol):
+    """The error of every range of a structure, times n."""
+
+    def uniform(self, a: Ints, b: Ints) -> Floats:
+        """For ranges of cells ``a .. b``, if all cells are equally frequent."""
+
+    def mean(self, workload: Workload) -> float:
+        """The mean of ``uniform`` over a workload."""
+
+    def by_length(self, lengths: Ints) -> Floats:
+        """The mean of ``uniform`` over all ranges of each length."""
+
+    def at(self, a: Ints, b: Ints, shares: Floats, *, reports: int | None = None) -> Floats:
+        """For any shares of the cells; with ``reports``, exact for that many clients."""
+
+
+def spread(oracle: Oracle) -> Spread:
+    """How an oracle's estimates of contrasts vary, from the laws that it states.
+
+    Theorem: if no category is treated differently from another, the covariance of the estimates
+        from a report of a client with value x is
+        ``alpha I + beta 11' + gamma e_x e_x' + kappa (e_x 1' + 1 e_x')``, so a contrast u (weights
+        that sum to zero) has the variance ``alpha |u|^2 + gamma u_x^2``.
+    Proof: permutations of the categories that keep x leave the covariance as it is; these four
+        matrices span what they leave. Sums over 1 and 2 categories without and with x then are
+        ``alpha + beta``, ``2 alpha + 4 beta``, and these plus ``gamma + 2 kappa`` and
+        ``gamma + 4 kappa``: solve for alpha and gamma.
+    Source: F13, F47, F48, F49.
+    """
+    if oracle.categories == 2:  # the only contrast is (1, -1): |u|^2 and u_x^2 tell the same
+        return oracle.contrast_variance(), 0.0
+    one, two = (float(oracle.range_variance(length, 0.0)) for length in (1, 2))
+    own, both = (float(oracle.range_variance(length, 1.0)) for length in (1, 2))
+    return 2 * one - two / 2, 2 * own - both + two - 2 * one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlocksLaw:
+    """Nested blocks ``1 = s_0 | s_1 | ...`` made consistent with the known total  (F50)."""
+
+    size: int
+    sizes: tuple[int, ...]
+    spreads: tuple[Spread, ...]
+    rates: tuple[float, ...]
+    """The share of the reports on each level."""
+
+    @property
+    def padded(self) -> int:
+        """Cells after filling up the last block."""
+        return -(-self.size // self.sizes[-1]) * self.sizes[-1]
+
+    @property
+    def noise(self) -> Floats:
+        """Variance times n of one report's contrast of unit length, if cells are equally frequent.
+
+        With the sampling of clients: what least squares weighs the levels by.
+        """
+        nodes = self.padded / np.array(self.sizes, dtype=np.float64)
+        alpha, gamma = np.array(self.spreads).T
+        return floats(alpha + (gamma + 1) / nodes)
+
+    def uniform(self, a: Ints, b: Ints) -> Floats:
+        held = np.stack([energy(a, b, block) for block in self._blocks], axis=-1)
+        return self._value(held)
+
+    def mean(self, workload: Workload) -> float:
+        return float(self._value(energies(workload, self.size, self._blocks)))
+
+    def by_length(self, lengths: Ints) -> Floats:
+        return self._value(length_energies(self.size, lengths, self._blocks))
+
+    def at(self, a: Ints, b: Ints, shares: Floats, *, reports: int | None = None) -> Floats:
+        """The law at any shares of the cells.
+
+        Theorem: given the numbers of reports ``n_l`` of the levels, the estimate of a range w is
+            unbiased, and its variance is ``sum_l (alpha_l |u_l|^2 + gamma_l f(u_l^2)
+            + k f[u_l]) / n_l - k f[w] / n`` with ``k = n / (n - 1)``. Here u_l are the weights of
+            the nodes of level l, ``f(u)`` the mean and ``f[u]`` the variance of u over the clients.
+        Proof: docs/theory/local-ranges.md. The clients are split over the levels at random, so two
+            levels' means of u and v have covariance ``-k f[u, v] / n`` and one level's has variance
+            ``k f[u] (1/n_l - 1/n)``. Summed over levels, the terms with 1/n are ``k f[sum_l u_l]``,
+            and the u_l of a client's nodes sum to w (and a constant), because least squares is
+            unbiased. Given its client, a report adds ``alpha |u|^2 + gamma u_x^2`` (`spread`).
+        """
+        return _in_chunks(self._at, a, b, shares, _finite_population(reports))
+
+    def _at(self, a: Ints, b: Ints, shares: Floats, k: float) -> Floats:
+        inverse = self._inverse
+        if not np.isfinite(inverse).all():
+            return np.full(a.shape, np.inf)
+        held = np.stack([energy(a, b, block) for block in self._blocks], axis=-1)
+        mean, both = weighted_energies(a, b, self._blocks, shares)
+        inside = mean[..., 0]
+        found = -k * inside * (1 - inside)
+        falls = -np.diff(held, axis=-1)
+        steps = np.diff(inverse, append=0.0)  # of 1 / lambda, on the blocks above
+        for level, (alpha, gamma) in enumerate(self.spreads):
+            rate = self.rates[level]
+            if rate == 0:
+                continue
+            factor = (self.sizes[level] * rate / self.noise[level]) ** 2 / rate
+            weights = np.zeros(len(self._blocks))
+            weights[level] = inverse[level]
+            weights[level + 1 :] = steps[level:]
+            length = falls[..., level:] @ np.square(inverse[level:]) / self.sizes[level]
+            square = np.einsum("...ij,i,j->...", both, weights, weights)
+            average = mean @ weights
+            found += factor * (alpha * length + gamma * square + k * (square - average**2))
+        return np.maximum(found, 0.0)
+
+    @property
+    def _blocks(self) -> tuple[int, ...]:
+        return (*self.sizes, self.padded)
+
+    @property
+    def _inverse(self) -> Floats:
+        """``1 / lambda_j``, where lambda sums ``s_i p_i / V_i`` up to level j."""
+        sizes = np.array(self.sizes, dtype=np.float64)
+        rates = np.array(self.rates)
+        with np.errstate(divide="ignore"):
+            return 1 / np.cumsum(sizes * rates / self.noise)
+
+    def _value(self, held: Floats) -> Floats:
+        return _summed(held, self._inverse, self.padded)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HaarLaw:
+    """Differences of halves, each level through signed Hadamard responses  (F51)."""
+
+    size: int
+    rates: tuple[float, ...]
+    """The share of the reports on blocks of 2, 4, ..."""
+    square: float
+    """``((e^eps + 1) / (e^eps - 1))^2``."""
+
+    @property
+    def padded(self) -> int:
+        """Cells after filling up."""
+        return 1 << len(self.rates)
+
+    def uniform(self, a: Ints, b: Ints) -> Floats:
+        return self._value(np.stack([energy(a, b, block) for block in self._blocks], axis=-1))
+
+    def mean(self, workload: Workload) -> float:
+        return float(self._value(energies(workload, self.size, self._blocks)))
+
+    def by_length(self, lengths: Ints) -> Floats:
+        return self._value(length_energies(self.size, lengths, self._blocks))
+
+    def at(self, a: Ints, b: Ints, shares: Floats, *, reports: int | None = None) -> Floats:
+        """The law at any shares of the cells.
+
+        Theorem: given the numbers of reports, the variance of a range w is
+            ``sum_j (c^2 |u_j|^2 - f(v_j^2) + k f[v_j]) / n_j - k f[w] / n``, with the weights
+            ``u_j`` of the differences and ``v_j = (P_(j-1) - P_j) w``, which is u_j of a client's
+            block with the sign of its half.
+        Proof: as for blocks. A report is ``c`` times a random row of signs: its second moment in u
+            is ``c^2 |u|^2`` whoever sent it, its mean the client's v.
+        """
+        return _in_chunks(self._at, a, b, shares, _finite_population(reports))
+
+    def _at(self, a: Ints, b: Ints, shares: Floats, k: float) -> Floats:
+        if not all(self.rates):
+            return np.full(a.shape, np.inf)
+        held = np.stack([energy(a, b, block) for block in self._blocks], axis=-1)
+        mean, both = weighted_energies(a, b, self._blocks, shares)
+        inside = mean[..., 0]
+        found = -np.diff(held, axis=-1) @ self._factors - k * inside * (1 - inside)
+        for j, rate in enumerate(self.rates):
+            square = both[..., j, j] - 2 * both[..., j, j + 1] + both[..., j + 1, j + 1]
+            average = mean[..., j] - mean[..., j + 1]
+            found += ((k - 1) * square - k * average**2) / rate
+        return np.maximum(found, 0.0)
+
+    @property
+    def _blocks(self) -> tuple[int, ...]:
+        return tuple(1 << j for j in range(len(self.rates) + 1))
+
+    @property
+    def _factors(self) -> Floats:
+        rates = np.array(self.rates)
+        with np.errstate(divide="ignore"):
+            return floats(self.square / (rates * 2.0 ** np.arange(1, len(rates) + 1)))
+
+    def _value(self, held: Floats) -> Floats:
+        return _summed(held, self._factors, self.padded)
+
+
+def weighted_energies(
+    a: Ints, b: Ints, blocks: tuple[int, ...], shares: Floats
+) -> tuple[Floats, Floats]:
+    """Means over the clients of ``P_i w`` and of ``P_i w P_j w``, for ranges w and blocks i, j.
+
+    Proof: P_j w is 0 or 1 but on the blocks that hold an end of the range, where it is the covered
+        share. For ``i <= j`` the product sums over the cells of these two end blocks of j, times
+        their covered shares, and over the blocks between, where both factors are 1.
+    """
+    top = blocks[-1]
+    sums = np.zeros(top + 1)
+    sums[1 : len(shares) + 1] = np.cumsum(shares)
+    sums[len(shares) + 1 :] = sums[len(shares)]
+    ends = [_Ends(a, b, block, sums) for block in blocks]
+    mean = np.stack([one.upto(np.full_like(a, top)) for one in ends], axis=-1)
+    both = np.empty((*a.shape, len(blocks), len(blocks)))
+    for j, large in enumerate(ends):
+        for i, small in enumerate(ends[: j + 1]):
+            first, last = small.upto(large.after_first), small.upto(large.last)
+            whole = mean[..., i]
+            apart = large.left * first + (last - first) + large.right * (whole - last)
+            both[..., i, j] = both[..., j, i] = np.where(large.same, large.left * whole, apart)
+    return mean, both
+
+
+class _Ends:
+    """Where ranges begin and end in blocks of one size, and what they cover of these."""
+
+    def __init__(self, a: Ints, b: Ints, block: int, sums: Floats) -> None:
+        first, last = a // block, b // block
+        self.same = first == last
+        self.first, self.after_first = first * block, (first + 1) * block
+        self.last, self.after_last = last * block, (last + 1) * block
+        left = np.where(self.same, b - a + 1, self.after_first - a)
+        self.left = left / block
+        self.right = np.where(self.same, 0.0, (b - self.last + 1) / block)
+        self.sums = sums
+
+    def upto(self, point: Ints) -> Floats:
+        """The sum of ``f P w`` over the cells before a point that is at a block's edge."""
+        mass = self.sums
+        begin = np.where(point >= self.after_first, 1.0, 0.0)
+        found = begin * self.left * (mass[self.after_first] - mass[self.first])
+        middle = np.clip(point, self.after_first, np.maximum(self.last, self.after_first))
+        found = found + mass[middle] - mass[self.after_first]
+        end = np.where(point >= self.after_last, self.right, 0.0)
+        return found + end * (mass[self.after_last] - mass[self.last])
+
+
+def _summed(held: Floats, factors: Floats, padded: int) -> Floats:
+    """``sum_j (E_j - E_(j+1)) x_j - f_R (1 - f_R)``; the last axis holds the energies E."""
+    if not np.isfinite(factors).all():  # a level without reports
+        return np.full(held.shape[:-1], np.inf)
+    # With equally frequent cells f_R is r/D; E is r for blocks of one and r^2/D for blocks of D.
+    sampled = (held[..., 0] - held[..., -1]) / padded
+    return np.maximum(-np.diff(held, axis=-1) @ factors - sampled, 0.0)
+
+
+def _finite_population(reports: int | None) -> float:
+    return 1.0 if reports is None or reports < 2 else reports / (reports - 1)
+
+
+def _in_chunks(
+    law: Callable[[Ints, Ints, Floats, float], Floats], a: Ints, b: Ints, shares: Floats, k: float
+) -> Floats:
+    first, last = np.broadcast_arrays(np.asarray(a), np.asarray(b))
+    flat = first.ravel(), last.ravel()
+    found = np.empty(first.size)
+    for start in range(0, first.size, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        found[part] = law(flat[0][part], flat[1][part], shares, k)
+    return found.reshape(first.shape)

@@ -1,0 +1,148 @@
+"""Reports about one of several levels: what trees and wavelets have in common.
+
+A client draws its level inside the randomiser, with public probabilities that do not depend on its
+value, and reports the block of that level that holds its value. The whole message, level and all,
+is one report of one randomiser: it costs epsilon once, and amplifies by shuffling among all
+clients, not only among those of its level.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import accumulate, pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.mechanisms.local.randomiser import Randomiser, Reports, Tally
+from discreet.mechanisms.mechanism import Certificate
+from discreet.noise.bits import Bits, system
+from discreet.noise.law import Ints
+from discreet.noise.uniform import below
+from discreet.queries.ranges.domain import Bins, Domain
+
+MOST_LEVELS = 256
+_CHUNK = 1 << 17
+_FINEST = 1 << 32
+
+
+class Layered(Randomiser):
+    """A randomiser that draws a level and reports a block of it.
+
+    Theorem: if every level's randomiser is epsilon-DP in the local model, so is the whole report.
+    Proof: the level has the same law for every value, and given the level the report is that of its
+        randomiser: ``P(l, y | x) = p_l P_l(y | x) <= e^eps p_l P_l(y | x')``.
+    Source: Kulkarni, Cormode, Srivastava 2018; F16. docs/theory/local-ranges.md.
+
+    A report is the level in one byte (none if there is one level), then the level's report, then
+    zeros up to the longest. A server keeps each level's counts and its number of reports.
+    """
+
+    domain: Domain
+    shares: tuple[Fraction, ...]
+
+    @property
+    @abstractmethod
+    def blocks(self) -> tuple[int, ...]:
+        """How many cells a code of each level stands for."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> Sequence[Randomiser]:
+        """What randomises the codes of each level, at the full epsilon."""
+
+    @property
+    def tagged(self) -> int:
+        """Bytes of the level."""
+        return int(len(self.parts) > 1)
+
+    @property
+    def width(self) -> int:
+        return self.tagged + max(part.width for part in self.parts)
+
+    @property
+    def size(self) -> int:
+        return sum(part.size + 1 for part in self.parts)
+
+    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+        """The report of each client. ``value`` holds labels of the domain."""
+        cells = place(self.domain, value)
+        source = system() if bits is None else bits
+        rows = np.zeros((len(cells), self.width), dtype=np.uint8)
+        for start in range(0, len(cells), _CHUNK):
+            here = cells[start : start + _CHUNK]
+            levels = self._levels(len(here), source)
+            for level, (block, part) in enumerate(zip(self.blocks, self.parts, strict=True)):
+                chosen = np.flatnonzero(levels == level)
+                if not chosen.size:
+                    continue
+                report = part.encode(here[chosen] // block, bits=source)
+                rows[start + chosen, self.tagged : self.tagged + part.width] = report
+            if self.tagged:
+                rows[start : start + _CHUNK, 0] = levels
+        return rows
+
+    def tally(self, reports: Reports) -> Tally:
+        """Add up each level's reports; unknown levels and what is not zero behind are refused."""
+        counts = np.zeros(self.size, dtype=np.int64)
+        accepted = 0
+        for start in range(0, len(reports), _CHUNK):
+            rows = reports[start : start + _CHUNK]
+            for level, (part, state) in enumerate(
+                zip(self.parts, self.states(counts), strict=True)
+            ):
+                mine = rows[rows[:, 0] == level] if self.tagged else rows
+                end = self.tagged + part.width
+                if end < self.width:
+                    mine = mine[~mine[:, end:].any(axis=1)]
+                tally = part.tally(np.ascontiguousarray(mine[:, self.tagged : end]))
+                state[:-1] += tally.counts
+                state[-1] += tally.accepted
+                accepted += tally.accepted
+        return Tally(counts, accepted, len(reports) - accepted)
+
+    def states(self, counts: Ints) -> list[Ints]:
+        """Views of each level's counts, the number of its reports behind them."""
+        ends = accumulate((part.size + 1 for part in self.parts), initial=0)
+        return [counts[start:end] for start, end in pairwise(ends)]
+
+    def certify(self) -> Certificate:
+        """The certificates of all levels."""
+        checks = [check for part in self.parts for check in part.certify().checks]
+        return Certificate(
+            mechanism=self.kind, guarantee=self.guarantee, checks=tuple(dict.fromkeys(checks))
+        ).demand()
+
+    def _levels(self, number: int, bits: Bits) -> Ints:
+        """Levels, each with exactly the probability of its share."""
+        unit = math.lcm(*(share.denominator for share in self.shares))
+        ends = np.cumsum([int(share * unit) for share in self.shares])
+        return np.searchsorted(ends, below(unit, number, bits), side="right").astype(np.int64)
+
+    def _check_levels(self) -> None:
+        if not 1 <= len(self.shares) == len(self.parts) <= MOST_LEVELS:
+            raise InvalidArgument(f"levels must be 1 .. {MOST_LEVELS}, with a share for each.")
+        if any(share <= 0 for share in self.shares) or sum(self.shares) != 1:
+            raise InvalidArgument("shares must be positive rationals that sum to one.")
+        if math.lcm(*(share.denominator for share in self.shares)) > _FINEST:
+            raise InvalidArgument("shares must be multiples of one fraction of at least 2**-32.")
+        if any(part.epsilon != self.epsilon for part in self.parts):
+            raise InvalidArgument("every level must have the epsilon of the whole.")
+
+
+def place(domain: Domain, value: ArrayLike) -> Ints:
+    """The cells that hold a client's values, as a flat array."""
+    if isinstance(domain, Bins):
+        numbers = np.asarray(value, dtype=np.float64)
+        edges = np.array(domain.edges)
+        cells = np.searchsorted(edges, numbers, side="right").astype(np.int64) - 1
+        cells = np.where(numbers == edges[-1], domain.size - 1, cells)
+    else:
+        cells = domain.first(value)
+    if cells.size and not 0 <= cells.min() <= cells.max() < domain.size:
+        raise OutOfDomain(f"value must lie in the declared domain {domain}; clip it before.")
+    return np.ascontiguousarray(cells, dtype=np.int64).ravel()

@@ -1,0 +1,196 @@
+"""What reports say about the ranges of a domain: the artefact of a collection, without reports."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from scipy.special import ndtri
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core.errors import InvalidArgument
+from discreet.noise.law import Floats, Ints
+from discreet.queries.ranges import domain, polish, quantile
+from discreet.queries.ranges.answers import RangeAnswers
+from discreet.queries.ranges.blocks import Blocks
+from discreet.queries.ranges.content import packed, unpacked
+from discreet.queries.ranges.domain import Domain
+from discreet.queries.ranges.haar import Haar
+from discreet.queries.ranges.local.law import BlocksLaw, HaarLaw, Spread
+from discreet.queries.ranges.release import Polished
+
+VERSION = 1
+_UNSEEN = 1e300
+"""The variance of a level without reports: it adds nothing, and what hangs on it is unknown."""
+Structure: TypeAlias = Literal["blocks", "haar"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Level:
+    """What one level's reports say: an unbiased share for each of its blocks.
+
+    Of the Haar wavelet: for each block, the share of its left half less that of its right one.
+    """
+
+    block: int
+    spread: Spread
+    reports: int
+    values: Floats
+
+    def __post_init__(self) -> None:
+        self.values.setflags(write=False)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LocalRanges(RangeAnswers):
+    """Estimated numbers of clients in all ranges of a domain.
+
+    Answers are unbiased and consistent; they add up to the number of reports, which is public in
+    the local model. Errors are the exact law of the structure, read at the estimated shares of the
+    cells (made monotone); intervals, bands and quantiles take errors to be normal, which they
+    nearly are from some hundred reports on.
+    """
+
+    domain: Domain
+    structure: Structure
+    levels: tuple[Level, ...]
+    reports: int
+    guarantee: Guarantee
+
+    @cached_property
+    def cells(self) -> Floats:
+        """The least-squares estimate of each cell, given the number of reports."""
+        values = [self.reports * level.values for level in self.levels]
+        found: Floats = self._strategy.estimate(values, self._noise)
+        found.setflags(write=False)
+        return found
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Estimated shares that are not negative and sum to one: where errors are read."""
+        if self.reports == 0:
+            return np.full(self.domain.size, 1 / self.domain.size)
+        return np.diff(quantile.monotone(self._prefixes)) / self.reports
+
+    @property
+    def law(self) -> BlocksLaw | HaarLaw:
+        """The law of the errors, given how many reports each level had."""
+        rates = tuple(level.reports / max(self.reports, 1) for level in self.levels)
+        if self.structure == "haar":
+            return HaarLaw(size=self.domain.size, rates=rates, square=self.levels[0].spread[0])
+        return BlocksLaw(
+            size=self.domain.size,
+            sizes=tuple(level.block for level in self.levels),
+            spreads=tuple(level.spread for level in self.levels),
+            rates=rates,
+        )
+
+    def share(self, lower: Any = None, upper: Any = None) -> float:
+        """The share of the clients between two labels, both included; None is an open end."""
+        return self.answer(lower, upper) / max(self.reports, 1)
+
+    def polished(self) -> Polished:
+        """Cells that are not negative and sum to the number of reports."""
+        total = float(self.reports)
+        cells = polish.non_negative(self._strategy, self._noise, self.cells, total=total)
+        return Polished(domain=self.domain, cells=cells, pinned=total)
+
+    def to_json(self) -> str:
+        """The whole artefact as text; ``from_json`` reads it back."""
+        levels = [
+            {
+                "block": level.block,
+                "spread": list(level.spread),
+                "reports": level.reports,
+                "values": packed(level.values.view(np.int64)),
+            }
+            for level in self.levels
+        ]
+        content = {
+            "discreet_local_ranges": VERSION,
+            "domain": self.domain.content(),
+            "structure": self.structure,
+            "levels": levels,
+            "reports": self.reports,
+            "guarantee": json.loads(self.guarantee.to_json()),
+        }
+        return json.dumps(content)
+
+    @classmethod
+    def from_json(cls, text: str) -> LocalRanges:
+        """The artefact of a text."""
+        try:
+            content = json.loads(text)
+            if content["discreet_local_ranges"] != VERSION:
+                raise InvalidArgument("text is a release of local ranges of another version.")
+            made = cls(
+                domain=domain.read(content["domain"]),
+                structure=content["structure"],
+                levels=tuple(_read_level(level) for level in content["levels"]),
+                reports=int(content["reports"]),
+                guarantee=Guarantee.from_json(json.dumps(content["guarantee"])),
+            )
+            fits = made._fits()
+        except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
+            if isinstance(error, InvalidArgument):
+                raise
+            raise InvalidArgument("text must be the JSON of a release of local ranges.") from None
+        if not fits:
+            raise InvalidArgument("text holds levels that do not fit its domain.")
+        return made
+
+    def __str__(self) -> str:
+        return (
+            f"ranges of {self.domain} by local {self._strategy.describe()} "
+            f"({self.reports:,} reports; {self.guarantee!r})"
+        )
+
+    __repr__ = __str__
+
+    def _fits(self) -> bool:
+        if self.structure not in ("blocks", "haar") or self.reports < 0:
+            return False
+        shapes = [group.shape for group in self._strategy.measure(np.zeros(self.domain.size, int))]
+        return shapes == [level.values.shape for level in self.levels]
+
+    @cached_property
+    def _strategy(self) -> Blocks | Haar:
+        many = len(self.levels)
+        equal = (Fraction(1, many),) * many
+        if self.structure == "haar":
+            return Haar(size=self.domain.size, shares=equal, total=self.reports)
+        sizes = tuple(level.block for level in self.levels)
+        return Blocks(size=self.domain.size, sizes=sizes, shares=equal, total=self.reports)
+
+    @cached_property
+    def _noise(self) -> Floats:
+        """Variances of the levels' counts, for equally frequent cells: the weights of levels."""
+        law = self.law
+        one = law.noise if isinstance(law, BlocksLaw) else np.full(len(self.levels), law.square)
+        reports = np.array([level.reports for level in self.levels], dtype=np.float64)
+        seen = self.reports**2 * one / np.maximum(reports, 1.0)
+        return np.where(reports > 0, seen, _UNSEEN)
+
+    def _variance(self, a: Ints, b: Ints) -> Floats:
+        found = self.law.at(a, b, self.shares, reports=self.reports)
+        # The whole domain is known even without reports.
+        found = np.where((a == 0) & (b == self.domain.size - 1) & np.isinf(found), 0.0, found)
+        return self.reports * found if self.reports else found
+
+    def _quick(self, variance: Floats, tail: float) -> Floats:
+        return -float(ndtri(tail / 2)) * np.sqrt(variance)
+
+
+def _read_level(content: dict[str, Any]) -> Level:
+    alpha, gamma = map(float, content["spread"])
+    return Level(
+        block=int(content["block"]),
+        spread=(alpha, gamma),
+        reports=int(content["reports"]),
+        values=unpacked(content["values"]).view(np.float64),
+    )
