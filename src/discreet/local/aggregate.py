@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import json
+import struct
+from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
 from discreet.core.errors import InvalidArgument
+from discreet.local.catalogue import from_description
 from discreet.mechanisms.local.randomiser import Randomiser, Reports
+
+_MAGIC = b"discreet aggregate 1\n"
+# Reports, refused, length of the description, number of counts: all little-endian.
+_HEAD = struct.Struct("<QQQQ")
+_DIGEST = 16
+_LARGEST = (1 << 63) - 1
 
 
 class Aggregate:
-    """Counts of the reports seen so far. Aggregates of disjoint reports merge by addition."""
+    """Counts of the reports seen so far. Aggregates of disjoint reports merge by addition.
+
+    The order of reports and of merges does not matter, and a new aggregate is the zero of the sum.
+    """
 
     __slots__ = ("counts", "randomiser", "refused", "reports")
+    __hash__ = None  # type: ignore[assignment]  # it changes
 
     def __init__(self, randomiser: Randomiser) -> None:
         self.randomiser = randomiser
@@ -21,11 +36,13 @@ class Aggregate:
         self.reports = 0
         self.refused = 0
 
-    def add(self, reports: Reports) -> Aggregate:
-        """Count some reports. What is malformed is refused and counted, and moves nothing."""
-        rows = np.asarray(reports, dtype=np.uint8)
-        if rows.ndim != 2:
-            raise InvalidArgument("reports must be rows of bytes: an array of two dimensions.")
+    def add(self, reports: Reports | bytes | Sequence[bytes]) -> Aggregate:
+        """Count some reports. What is malformed is refused and counted, and moves nothing.
+
+        Takes rows of bytes (an array of two dimensions), many reports one after the other in one
+        bytes object, or a list of single reports.
+        """
+        rows = self._rows(reports)
         if rows.shape[1] != self.randomiser.width:
             self.refused += len(rows)
             return self
@@ -35,18 +52,91 @@ class Aggregate:
         self.refused += tally.refused
         return self
 
+    def _rows(self, reports: Reports | bytes | Sequence[bytes]) -> Reports:
+        width = self.randomiser.width
+        if isinstance(reports, np.ndarray):
+            if reports.ndim != 2 or reports.dtype != np.uint8:
+                raise InvalidArgument(
+                    "reports must be rows of bytes: an array of two dimensions of uint8, "
+                    f"got {reports.ndim} of {reports.dtype}."
+                )
+            return reports
+        if isinstance(reports, (bytes, bytearray, memoryview)):
+            joined = bytes(reports)
+            whole = len(joined) - len(joined) % width
+            self.refused += whole < len(joined)  # the last one was cut off
+            return np.frombuffer(joined[:whole], dtype=np.uint8).reshape(-1, width)
+        if not all(isinstance(report, (bytes, bytearray, memoryview)) for report in reports):
+            raise InvalidArgument("reports must be bytes, a list of bytes, or an array of uint8.")
+        fitting = [report for report in map(bytes, reports) if len(report) == width]
+        self.refused += len(reports) - len(fitting)
+        return np.frombuffer(b"".join(fitting), dtype=np.uint8).reshape(-1, width)
+
     def merge(self, other: Aggregate) -> Aggregate:
         """Take over the counts of another aggregate of the same collection."""
         if self.randomiser != other.randomiser:
-            raise InvalidArgument("Both aggregates must belong to the same randomiser.")
+            raise InvalidArgument(
+                "Both aggregates must belong to the same collection, got "
+                f"{self.randomiser.fingerprint} and {other.randomiser.fingerprint}."
+            )
         self.counts += other.counts
         self.reports += other.reports
         self.refused += other.refused
         return self
 
+    def empty(self) -> Aggregate:
+        """A new aggregate of the same collection, with nothing in it."""
+        return Aggregate(self.randomiser)
+
+    def copy(self) -> Aggregate:
+        """The same counts, held apart."""
+        return self.empty().merge(self)
+
+    def __add__(self, other: Aggregate) -> Aggregate:
+        return self.copy().merge(other)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Aggregate):
+            return NotImplemented
+        return (
+            self.randomiser == other.randomiser
+            and (self.reports, self.refused) == (other.reports, other.refused)
+            and np.array_equal(self.counts, other.counts)
+        )
+
     def estimate(self) -> Any:
         """What the reports say, with its error."""
         return self.randomiser.estimate(self.counts, self.reports)
+
+    def to_bytes(self) -> bytes:
+        """All of it, to be kept or sent to where it is merged; `from_bytes` reads it."""
+        description = json.dumps(self.randomiser.describe(), sort_keys=True).encode()
+        head = _HEAD.pack(self.reports, self.refused, len(description), len(self.counts))
+        body = _MAGIC + head + description + self.counts.astype("<i8").tobytes()
+        return body + sha256(body).digest()[:_DIGEST]
+
+    @classmethod
+    def from_bytes(cls, state: bytes, randomiser: Randomiser | None = None) -> Aggregate:
+        """Read what `to_bytes` wrote; with ``randomiser``, only if it is of that collection."""
+        body, digest = state[:-_DIGEST], state[-_DIGEST:]
+        if not body.startswith(_MAGIC):
+            raise InvalidArgument("state is no aggregate of this version of the format.")
+        start = len(_MAGIC) + _HEAD.size
+        if len(body) < start or sha256(body).digest()[:_DIGEST] != digest:
+            raise InvalidArgument("state is cut off or damaged: use the last whole copy.")
+        reports, refused, described, size = _HEAD.unpack_from(body, len(_MAGIC))
+        text, counts = body[start : start + described], body[start + described :]
+        if max(reports, refused) > _LARGEST or len(counts) != 8 * size:
+            raise InvalidArgument("state does not hold what it says it holds.")
+        found = randomiser or from_description(text.decode())
+        if json.loads(text) != json.loads(json.dumps(found.describe())) or size != found.size:
+            raise InvalidArgument(
+                f"state belongs to another collection than {found.fingerprint}, the one asked for."
+            )
+        made = cls(found)
+        made.counts += np.frombuffer(counts, dtype="<i8")
+        made.reports, made.refused = reports, refused
+        return made
 
     def __repr__(self) -> str:
         kind = self.randomiser.kind

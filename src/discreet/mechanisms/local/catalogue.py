@@ -1,0 +1,81 @@
+"""From a public description back to the randomiser it describes.
+
+Each kind names the function that makes it: keyword arguments are ``epsilon`` and what
+`Randomiser.parameters` returned. It is imported when a description asks for it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from importlib import import_module
+from typing import Any
+
+from discreet.core.errors import InvalidArgument, PrivacyError
+from discreet.mechanisms.local.randomiser import VERSION, Randomiser
+
+_HERE = "discreet.mechanisms.local."
+KINDS: dict[str, str] = {
+    "grr": _HERE + "response:grr",
+    "sue": _HERE + "unary:sue",
+    "oue": _HERE + "unary:oue",
+    "the": _HERE + "unary:the",
+    "she": _HERE + "histogram:she",
+}
+"""The randomisers of this room, by kind."""
+
+_RATIO = re.compile(r"[0-9]{1,400}/[1-9][0-9]{0,399}")
+
+
+def rebuild(
+    description: Mapping[str, Any] | str, *, kinds: Mapping[str, str] = KINDS
+) -> Randomiser:
+    """The randomiser that describes itself exactly like this; anything else is refused."""
+    given = _object(description)
+    version, kind, epsilon = (given.pop(name, None) for name in ("version", "kind", "epsilon"))
+    if type(version) is not int or version != VERSION:
+        raise InvalidArgument(f"version must be {VERSION}, got {version!r}: update this program.")
+    if not isinstance(kind, str) or kind not in kinds:
+        raise InvalidArgument(f"kind must be one of {', '.join(sorted(kinds))}, got {kind!r}.")
+    if not isinstance(epsilon, str) or not _RATIO.fullmatch(epsilon):
+        raise InvalidArgument('epsilon must be a ratio of whole numbers as text, such as "1/2".')
+    made = _make(kind, kinds[kind], Fraction(epsilon), given)
+    described = json.loads(json.dumps(made.describe()))
+    if described != {"version": version, "kind": kind, "epsilon": epsilon, **given}:
+        raise InvalidArgument(
+            f"The description is not as {kind} writes it: compare with {json.dumps(described)}."
+        )
+    return made
+
+
+def _make(kind: str, place: str, epsilon: Fraction, given: dict[str, Any]) -> Randomiser:
+    module, _, name = place.partition(":")
+    factory = getattr(import_module(module), name)
+    known = inspect.signature(factory).parameters
+    unknown = sorted(given.keys() - known)
+    if unknown:
+        raise InvalidArgument(f"{kind} has no field {', '.join(map(repr, unknown))}.")
+    try:
+        made: Randomiser = factory(epsilon=epsilon, **given)
+    except PrivacyError:
+        raise
+    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+        raise InvalidArgument(
+            f"The fields of {kind} are missing or of the wrong kind ({type(error).__name__})."
+        ) from None
+    return made
+
+
+def _object(description: Mapping[str, Any] | str) -> dict[str, Any]:
+    """A plain copy, as JSON holds it."""
+    try:
+        text = description if isinstance(description, str) else json.dumps(dict(description))
+        found = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        raise InvalidArgument("description must be a JSON object.") from None
+    if not isinstance(found, dict):
+        raise InvalidArgument("description must be a JSON object.")
+    return found
