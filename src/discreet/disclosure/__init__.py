@@ -1,0 +1,86 @@
+"""Classical disclosure control, measured and never called private, and two bridges that are.
+
+Only `sampled_table` and `private_points` are differentially private and have a guarantee.
+"""
+
+from discreet.disclosure.generalise import Anonymised, anonymise
+from discreet.disclosure.hierarchy import (
+    Categories,
+    Intervals,
+    Prefixes,
+    Step,
+    at,
+    categories,
+    intervals,
+    prefixes,
+)
+from discreet.disclosure.jitter import AdaptiveJitter, crowd_jitter
+from discreet.disclosure.knoise import (
+    Jittered,
+    anonymity_sets,
+    crowd,
+    expected_crowd,
+    k_noise,
+    likely_crowd,
+    required_delta,
+    sure_crowd,
+    width_after,
+)
+from discreet.disclosure.kpram import Redrawn, block_pram, group_sizes, k_pram
+from discreet.disclosure.matrix import Estimate, Pram, kept_with, pram
+from discreet.disclosure.metrics import Utility, histogram, ks_distance, utility, wasserstein
+from discreet.disclosure.points import Points, PrivatePoints, private_points
+from discreet.disclosure.risk import Diversity, Risk, assess
+from discreet.disclosure.sampled import (
+    SampledTable,
+    published_delta,
+    sampled_table,
+    worst_delta,
+)
+
+__all__ = [
+    "AdaptiveJitter",
+    "Anonymised",
+    "Categories",
+    "Diversity",
+    "Estimate",
+    "Intervals",
+    "Jittered",
+    "Points",
+    "Pram",
+    "Prefixes",
+    "PrivatePoints",
+    "Redrawn",
+    "Risk",
+    "SampledTable",
+    "Step",
+    "Utility",
+    "anonymise",
+    "anonymity_sets",
+    "assess",
+    "at",
+    "block_pram",
+    "categories",
+    "crowd",
+    "crowd_jitter",
+    "expected_crowd",
+    "group_sizes",
+    "histogram",
+    "intervals",
+    "k_noise",
+    "k_pram",
+    "kept_with",
+    "ks_distance",
+    "likely_crowd",
+    "pram",
+    "prefixes",
+    "private_points",
+    "published_delta",
+    "required_delta",
+    "sampled_table",
+    "sure_crowd",
+    "utility",
+    "wasserstein",
+    "width_after",
+    "worst_delta",
+]

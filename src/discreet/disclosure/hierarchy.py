@@ -1,0 +1,300 @@
+"""How a column may be made coarser: public steps from exact values to nothing at all.
+
+Level 0 is the value itself, the last level is ``*``. In between stand intervals, groups of
+categories or the first letters of a code. What a value becomes depends on the value alone: levels
+are declared, never read from the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from discreet.core.check import count, finite
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.data.encode import by_value, texts
+from discreet.disclosure.classes import Floats, Ints
+
+Series: TypeAlias = "nw.Series[Any]"
+
+MISSING = "(missing)"
+OTHER = "(other)"
+ANY = "*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coded:
+    """A column in codes, at every level of its hierarchy.
+
+    ``up[level][code]`` is what a code of level 0 becomes, ``labels[level]`` are the names of the
+    codes of a level (level 0: what ``exact`` holds), ``loss[level]`` how much of the column is
+    lost, from 0 for an exact value to 1 for nothing.
+    """
+
+    codes: Ints = field(repr=False)
+    exact: tuple[Any, ...] | Floats | Ints = field(repr=False)
+    up: tuple[Ints, ...] = field(repr=False)
+    labels: tuple[tuple[str, ...], ...] = field(repr=False)
+    loss: tuple[Floats, ...] = field(repr=False)
+
+    @property
+    def height(self) -> int:
+        """The last level."""
+        return len(self.up) - 1
+
+    def size(self, level: int) -> int:
+        """How many codes a level has."""
+        return len(self.loss[level])
+
+    def names(self, level: int) -> Sequence[str]:
+        """The labels of a level; exact values as text."""
+        return self.labels[level] if level else [name(value) for value in self.exact]
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Numbers in ever longer intervals. Made by `intervals`."""
+
+    edges: tuple[tuple[float, ...], ...]
+
+    @property
+    def height(self) -> int:
+        """The last level."""
+        return len(self.edges) + 1
+
+    def code(self, series: Series) -> Coded:
+        """The column in codes."""
+        values = _numbers(series)
+        exact, codes = np.unique(values, return_inverse=True)
+        numbers = exact.astype(np.float64)
+        levels = []
+        for edges in self.edges:
+            widths = np.diff(edges) / (edges[-1] - edges[0])
+            loss = np.concatenate([widths, [1.0, 1.0, 0.0]])
+            levels.append((_bins(numbers, edges), _bin_labels(edges), loss))
+        return _coded(codes, exact, levels)
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """Names in ever larger groups. Made by `categories`."""
+
+    maps: tuple[Mapping[str, str], ...]
+
+    @property
+    def height(self) -> int:
+        """The last level."""
+        return len(self.maps) + 1
+
+    def code(self, series: Series) -> Coded:
+        """The column in codes."""
+        exact, codes = _distinct(series)
+        levels = []
+        groups = {leaf: leaf for leaf in self.maps[0]} if self.maps else {}
+        for step in self.maps:
+            groups = {leaf: step[group] for leaf, group in groups.items()}
+            known = sorted(set(groups.values()))
+            names = (*known, OTHER, MISSING)
+            place = {label: i for i, label in enumerate(names)}
+            found = [place[_group(value, groups)] for value in exact]
+            sizes = np.bincount([place[group] for group in groups.values()])
+            share = (sizes - 1) / max(len(groups) - 1, 1)
+            levels.append((np.array(found, dtype=np.int64), names, np.append(share, [1.0, 0.0])))
+        return _coded(codes, tuple(exact), levels)
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixes:
+    """Codes such as postcodes, of which ever fewer letters are kept. Made by `prefixes`."""
+
+    length: int
+    keep: tuple[int, ...]
+
+    @property
+    def height(self) -> int:
+        """The last level."""
+        return len(self.keep) + 1
+
+    def code(self, series: Series) -> Coded:
+        """The column in codes."""
+        exact, codes = _distinct(series)
+        levels = []
+        for keep in self.keep:
+            short = [MISSING if value is None else value[:keep] + ANY for value in exact]
+            names = tuple(sorted(set(short)))
+            place = {label: i for i, label in enumerate(names)}
+            lost = [0.0 if label == MISSING else 1 - keep / self.length for label in names]
+            found = np.array([place[label] for label in short], dtype=np.int64)
+            levels.append((found, names, np.array(lost)))
+        return _coded(codes, tuple(exact), levels)
+
+
+Hierarchy: TypeAlias = Intervals | Categories | Prefixes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One level of a hierarchy, as a fixed public map of a value. Made by `at`."""
+
+    hierarchy: Hierarchy
+    level: int
+
+    def labels(self, series: Series) -> tuple[Sequence[str], Ints]:
+        """What the values of a column become: names, and the place of each row's."""
+        coded = self.hierarchy.code(series)
+        return coded.names(self.level), coded.up[self.level][coded.codes]
+
+
+def intervals(*levels: Iterable[float]) -> Intervals:
+    """Intervals for a column of numbers, from the edges of each level, finest first.
+
+    A value on an edge belongs to the interval on its right, the last edge to the last interval.
+    Values outside become "< first" or "> last". Edges of a level must be edges of the level before,
+    with the same ends.
+
+    >>> intervals(range(0, 101, 5), range(0, 101, 20)).height
+    3
+    """
+    if not levels:
+        raise InvalidArgument("intervals takes the edges of at least one level, got none.")
+    read: list[tuple[float, ...]] = []
+    for edges in levels:
+        found = tuple(float(finite("edges", edge)) for edge in edges)
+        if len(found) < 2 or any(a >= b for a, b in pairwise(found)):
+            raise InvalidArgument("edges must be at least two numbers in increasing order.")
+        if read and (not set(found) <= set(read[-1]) or _ends(found) != _ends(read[-1])):
+            raise InvalidArgument(
+                "edges of a level must be among those of the finer level before it, "
+                "with the same first and last edge."
+            )
+        read.append(found)
+    return Intervals(tuple(read))
+
+
+def categories(*maps: Mapping[Any, str]) -> Categories:
+    """Groups for a column of names: each map leads from one level to the next, finest first.
+
+    Without a map the column is kept or left out as a whole. A value that the first map does not
+    know becomes "(other)".
+
+    >>> categories({"Ulm": "south", "Kiel": "north"}).height
+    2
+    """
+    read: list[Mapping[str, str]] = []
+    for given in maps:
+        if not given:
+            raise InvalidArgument("maps must not be empty: each leads one level on, finest first.")
+        step = {name(key): name(value) for key, value in given.items()}
+        if read and not set(read[-1].values()) <= set(step):
+            raise InvalidArgument("maps must lead every group of a level on to the next level.")
+        read.append(step)
+    return Categories(tuple(read))
+
+
+def prefixes(length: int, *, keep: Iterable[int]) -> Prefixes:
+    """First letters of a code of ``length`` letters: how many are kept at each level.
+
+    >>> prefixes(5, keep=[3, 2]).height
+    3
+    """
+    whole = count("length", length)
+    read = tuple(count("keep", n) for n in keep)
+    decreasing = all(a > b for a, b in zip((whole, *read), read, strict=False))
+    if not read or not decreasing:
+        raise InvalidArgument(f"keep must be decreasing numbers below length={whole}.")
+    return Prefixes(whole, read)
+
+
+def at(hierarchy: Hierarchy, level: int) -> Step:
+    """One level of a hierarchy as a fixed map: 0 keeps values, the last level makes all equal."""
+    if not isinstance(hierarchy, Intervals | Categories | Prefixes):
+        raise InvalidArgument(
+            "hierarchy must come from intervals(), categories() or prefixes(), "
+            f"got {type(hierarchy).__name__}."
+        )
+    step = count("level", level, minimum=0)
+    if step > hierarchy.height:
+        raise InvalidArgument(f"level must be at most {hierarchy.height}, got {step}.")
+    return Step(hierarchy=hierarchy, level=step)
+
+
+def name(value: object) -> str:
+    """A value as a label."""
+    if value is None:
+        return MISSING
+    if isinstance(value, float):  # also NumPy's
+        if math.isnan(value):
+            return MISSING
+        return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(float(value))
+    return str(value)
+
+
+def _ends(edges: tuple[float, ...]) -> tuple[float, float]:
+    return edges[0], edges[-1]
+
+
+def _group(value: str | None, groups: Mapping[str, str]) -> str:
+    return MISSING if value is None else groups.get(value, OTHER)
+
+
+def _numbers(series: Series) -> Any:
+    """Whole numbers as they are, all others as doubles with NaN for what is missing."""
+    if not series.dtype.is_numeric():
+        raise OutOfDomain("intervals() needs a column of numbers: convert it, or group it by name.")
+    if series.dtype.is_integer() and not series.is_null().any():
+        return series.to_numpy()
+    doubles = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
+    if np.isinf(doubles).any():
+        raise OutOfDomain("intervals() needs finite numbers.")
+    return doubles
+
+
+def _bins(values: Floats, edges: tuple[float, ...]) -> Ints:
+    """Intervals, then below, above, missing."""
+    many = len(edges) - 1
+    found = np.searchsorted(edges, values, side="right") - 1
+    found[values == edges[-1]] = many - 1
+    found[values < edges[0]] = many
+    found[values > edges[-1]] = many + 1
+    found[np.isnan(values)] = many + 2
+    return found
+
+
+def _bin_labels(edges: tuple[float, ...]) -> tuple[str, ...]:
+    last = len(edges) - 2
+    inside = [
+        f"[{name(a)}, {name(b)}{']' if i == last else ')'}"
+        for i, (a, b) in enumerate(pairwise(edges))
+    ]
+    return (*inside, f"< {name(edges[0])}", f"> {name(edges[-1])}", MISSING)
+
+
+def _distinct(series: Series) -> tuple[list[str | None], Ints]:
+    """The different texts of a column, in order, and the place of each row's; no text is None."""
+    plain = texts(series, "object" if series.dtype == nw.Object else "text")
+    if len(plain) == 0:
+        return [], np.zeros(0, dtype=np.int64)
+    known = sorted(plain.unique().to_list())
+    place = {text: i for i, text in enumerate(known)}
+    codes = by_value(plain, place.__getitem__)
+    return [text or None for text in known], codes
+
+
+def _coded(
+    codes: Ints,
+    exact: tuple[Any, ...] | Floats | Ints,
+    levels: Sequence[tuple[Ints, tuple[str, ...], Floats]],
+) -> Coded:
+    """With the first level, the values themselves, and the last, all values alike."""
+    first = (np.arange(len(exact)), (), np.zeros(len(exact)))
+    last = (np.zeros(len(exact), dtype=np.int64), (ANY,), np.ones(1))
+    up, labels, loss = zip(first, *levels, last, strict=True)
+    return Coded(
+        codes=codes.astype(np.int64, copy=False), exact=exact, up=up, labels=labels, loss=loss
+    )

@@ -1,0 +1,202 @@
+"""k-noise: uniform noise, wide enough that k records could have been near every point.
+
+The noise is bounded, so every released value excludes all originals that are farther away: not
+differentially private, at any epsilon. `private_points` is what looks alike and is private.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet.core.check import count, positive, probability
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.exact import Number
+from discreet.disclosure.classes import Floats, Ints
+from discreet.disclosure.metrics import Utility, sample, utility
+from discreet.disclosure.uniform import symmetric
+from discreet.noise.bits import Bits, system
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Jittered:
+    """Values with uniform noise, and what their neighbourhoods look like.
+
+    ``crowd`` is the expected number of released values within ``window`` of each original value;
+    ``anonymity`` the number of originals from which each released value could have come.
+    """
+
+    values: Floats = field(repr=False)
+    half_width: float
+    window: float
+    crowd: Floats = field(repr=False)
+    anonymity: Ints = field(repr=False)
+    utility: Utility
+
+    def __repr__(self) -> str:
+        alone = int((self.anonymity == 1).sum())
+        return (
+            f"Jittered({len(self.values):,} values, noise uniform within ±{self.half_width:g})\n"
+            f"  {self.utility}\n"
+            f"  expected crowd within ±{self.window:g} of a record: at least "
+            f"{self.crowd.min():.1f}, {self.crowd.mean():.1f} on average\n"
+            f"  originals that a released value could come from: at least "
+            f"{self.anonymity.min()}; {alone:,} values have one only\n"
+            "  Not differentially private: a second release narrows every record down."
+        )
+
+
+def k_noise(
+    values: ArrayLike,
+    *,
+    k: int | None = None,
+    delta: Number | None = None,
+    half_width: Number | None = None,
+    bits: Bits | None = None,
+) -> Jittered:
+    """Add independent uniform noise on ±half_width (by default ``delta``) to each value.
+
+    Give ``delta``, or ``k`` for the smallest delta that has k records near every point.
+
+    Theorem: if k records lie within 2 delta of x, then the expected number of released values
+        within 2 delta of x is at least k/2. The factor is best possible.
+    Proof: `expected_crowd` gives a record at distance d < 2 delta the probability
+        min(1, (2 delta + a - d) / (2a)) > 1/2 if the half-width a is at most 2 delta.
+    Source: Biswal 2024, Theorem 3.5.1, corrected. B12, M10.
+    Needs: half_width at most 2 delta for the theorem. Not differentially private: x and x' are
+        told apart with certainty in a share min(1, |x - x'| / (2a)) of cases, at any epsilon.
+    """
+    x = sample("values", values)
+    if (k is None) == (delta is None):
+        raise InvalidArgument("k_noise takes either k or delta.")
+    near = float(positive("delta", delta)) if k is None else required_delta(x, k=k)
+    a = near if half_width is None else float(positive("half_width", half_width))
+    drawn = x + a * symmetric(len(x), system() if bits is None else bits)
+    return Jittered(
+        values=drawn,
+        half_width=a,
+        window=2 * near,
+        crowd=expected_crowd(x, at=x, half_width=a, window=2 * near),
+        anonymity=anonymity_sets(x, released=drawn, half_width=a),
+        utility=utility(x, released=drawn),
+    )
+
+
+def expected_crowd(
+    values: ArrayLike, *, at: ArrayLike, half_width: Number, window: Number
+) -> Floats:
+    """The expected number of released values within ``window`` of each point, exactly.
+
+    Theorem: with noise uniform on ±a and window r, record j counts with probability
+        ((r + a - |d|)^+ - (|r - a| - |d|)^+) / (2a), d its distance from the point.
+    Proof: the length of [-r - d, r - d] within [-a, a], over 2a. Sums of (w - |d|)^+ are second
+        differences of the integral of the empirical distribution, which prefix sums give:
+        O((n + q) log n) for n records and q points, up to rounding (n 10^-15 of the range / a).
+    Source: B12.
+    """
+    x = np.sort(sample("values", values))
+    points, back = _sorted(sample("at", at))
+    a, r = float(positive("half_width", half_width)), float(positive("window", window))
+    # Centred, so that prefix sums stay small.
+    centre = float(x[len(x) // 2])
+    x, points = x - centre, points - centre
+    sums = np.concatenate([[0.0], np.cumsum(x)])
+
+    def tent(reach: float) -> Floats:
+        """Sum of (reach - |x_j - point|)^+."""
+        low, middle, high = (
+            np.searchsorted(x, points + side * reach, side="right") for side in (-1, 0, 1)
+        )
+        left = (sums[middle] - sums[low]) - (middle - low) * (points - reach)
+        right = (high - middle) * (points + reach) - (sums[high] - sums[middle])
+        sums_of: Floats = left + right
+        return sums_of
+
+    return (np.maximum(tent(r + a) - tent(abs(r - a)), 0) / (2 * a))[back]
+
+
+def crowd(values: ArrayLike, *, at: ArrayLike, window: Number) -> Ints:
+    """The number of values within ``window`` of each point (ends included)."""
+    x, r = np.sort(sample("values", values)), float(positive("window", window))
+    points, back = _sorted(sample("at", at))
+    upper = np.searchsorted(x, points + r, side="right")
+    return (upper - np.searchsorted(x, points - r, side="left"))[back].astype(np.int64)
+
+
+def _sorted(points: Floats) -> tuple[Floats, Ints]:
+    """Points in order, and the place of each: looking up neighbours in turn is ten times faster."""
+    order = np.argsort(points)
+    back = np.empty(len(points), dtype=np.int64)
+    back[order] = np.arange(len(points))
+    return points[order], back
+
+
+def required_delta(values: ArrayLike, *, k: int) -> float:
+    """The smallest delta with at least k records nearer than 2 delta to every point of the range.
+
+    Theorem: 2 delta must exceed the largest of x_k - x_1, x_n - x_(n-k+1) and
+        (x_(i+k) - x_i)/2 over all i, and that is enough.
+    Proof: the distance d(x) to the k-th nearest record has slopes ±1. At the ends it is the first
+        two numbers. At an inner maximum x with d(x) = r a record i lies at x - r (the last one
+        there), and at most k - 1 lie nearer than r, so x_(i+k) >= x + r. Conversely the middle of
+        x_i and x_(i+k) has at most k - 1 records nearer than half their distance.
+    Source: B12. O(n log n).
+    """
+    x = np.sort(sample("values", values))
+    many = count("k", k)
+    if many > len(x):
+        raise OutOfDomain("k must be at most the number of values.")
+    ends = [x[many - 1] - x[0], x[-1] - x[len(x) - many]]
+    inner = (x[many:] - x[: len(x) - many]) / 2
+    largest = float(max(*ends, inner.max(initial=0.0)))
+    # Strictly nearer, and the differences above were rounded.
+    return math.nextafter(math.nextafter(largest, math.inf) / 2, math.inf)
+
+
+def sure_crowd(values: ArrayLike, *, at: ArrayLike, delta: Number, half_width: Number) -> Ints:
+    """Released values within ``2 delta + half_width`` of each point, at least: whatever the noise.
+
+    Theorem: at least the number of records within 2 delta.
+    Proof: noise moves no record by more than half_width.
+    Source: B12, deterministic companion.
+    """
+    positive("half_width", half_width)
+    return crowd(values, at=at, window=2 * positive("delta", delta))
+
+
+def likely_crowd(expected: ArrayLike, *, confidence: Number = 0.95) -> Floats:
+    """A number that a crowd of this expected size exceeds with the given probability.
+
+    Theorem: a sum of independent indicators with mean m is above m - sqrt(2 m ln(1/alpha)) with
+        probability at least 1 - alpha.
+    Proof: Chernoff, P(count <= (1 - t) m) <= exp(-t^2 m / 2), at t = sqrt(2 ln(1/alpha) / m); for
+        m below 2 ln(1/alpha) nothing is claimed.
+    Source: B12, high-probability companion.
+    """
+    mean = np.asarray(expected, dtype=np.float64)
+    if not (np.isfinite(mean) & (mean >= 0)).all():
+        raise OutOfDomain("expected must hold numbers that are not negative.")
+    alpha = 1 - float(probability("confidence", confidence, zero=False, one=False))
+    return np.maximum(mean - np.sqrt(2 * mean * math.log(1 / alpha)), 0)
+
+
+def anonymity_sets(values: ArrayLike, *, released: ArrayLike, half_width: Number) -> Ints:
+    """For each released value the number of originals it could have come from."""
+    return crowd(values, at=released, window=half_width)
+
+
+def width_after(releases: int, *, half_width: Number) -> float:
+    """The expected width of what a record is narrowed down to by several releases.
+
+    Theorem: 4 a / (m + 1) after m releases with noise uniform on ±a.
+    Proof: the originals that fit all releases form an interval of width 2a minus the range of m
+        uniform draws, which is 2a (m - 1)/(m + 1) on average.
+    Source: M10.
+
+    >>> [round(width_after(m, half_width=2.5), 3) for m in (1, 10, 100, 1000)]
+    [5.0, 0.909, 0.099, 0.01]
+    """
+    return 4 * float(positive("half_width", half_width)) / (count("releases", releases) + 1)

@@ -1,0 +1,188 @@
+"""Full-domain generalisation: one level for each column, found in the lattice of all levels.
+
+Two facts carry the search. Coarser levels only merge classes, so the number of rows in small
+classes never grows on the way up: what fails, fails for everything below. And the loss of a node is
+at least its loss without suppression, which is a sum over columns and known for all nodes at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from discreet.core.errors import Unsupported
+from discreet.disclosure.classes import Classes, Floats, Ints, together
+from discreet.disclosure.hierarchy import Coded
+
+LARGEST_LATTICE = 200_000
+
+Node = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A node that keeps the promise: levels, loss with suppression counted as total, rows lost."""
+
+    node: Node
+    loss: float
+    suppressed: int
+
+
+@dataclass(slots=True)
+class Lattice:
+    """Classes at any node, each rolled up from the smallest known node below it."""
+
+    columns: Sequence[Coded]
+    k: int
+    allowed: int
+    progress: Callable[[str], None] = lambda _: None
+    rows: int = 0
+    evaluated: int = 0
+    tables: dict[Node, tuple[Ints, Ints]] = field(default_factory=dict)
+    """Of each node seen: one cell of each class, and the rows in it."""
+    marginal: list[Floats] = field(default_factory=list)
+    codes: list[Ints] = field(default_factory=list)
+    cell_of: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def __post_init__(self) -> None:
+        self.rows = len(self.columns[0].codes)
+        cells = together(
+            [column.codes for column in self.columns], [column.size(0) for column in self.columns]
+        )
+        self.cell_of = cells.of
+        self.codes = [column.codes[cells.head] for column in self.columns]
+        self.tables[(0,) * len(self.columns)] = (np.arange(len(cells.head)), cells.sizes)
+        for column in self.columns:
+            seen = np.bincount(column.codes, minlength=column.size(0))
+            lost = [column.loss[i][column.up[i]] @ seen for i in range(column.height + 1)]
+            self.marginal.append(np.array(lost) / max(self.rows, 1))
+
+    @property
+    def top(self) -> Node:
+        """Where all rows are alike."""
+        return tuple(column.height for column in self.columns)
+
+    def lower(self, node: Node) -> float:
+        """The loss without suppression."""
+        parts = zip(self.marginal, node, strict=True)
+        return math.fsum(losses[i] for losses, i in parts) / len(node)
+
+    def classes(self, node: Node) -> tuple[Ints, Ints]:
+        """One cell of each class of a node, and the rows in each."""
+        if node not in self.tables:
+            below = (m for m in self.tables if all(a <= b for a, b in zip(m, node, strict=True)))
+            cells, counts = self.tables[min(below, key=lambda m: len(self.tables[m][0]))]
+            merged = self._merge(node, cells, counts)
+            self.tables[node] = (cells[merged.head], merged.sizes)
+            self.evaluated += 1
+            self.progress(f"searching: {self.evaluated} combinations of levels tried")
+        return self.tables[node]
+
+    def lost_rows(self, node: Node) -> int:
+        """Rows in classes that are too small."""
+        _, sizes = self.classes(node)
+        return int(sizes[sizes < self.k].sum())
+
+    def found(self, node: Node) -> Found | None:
+        """The node, if it keeps the promise."""
+        suppressed = self.lost_rows(node)
+        if suppressed > self.allowed:
+            return None
+        cells, sizes = self.classes(node)
+        kept = sizes >= self.k
+        lost = np.zeros(len(cells))
+        for column, codes, level in zip(self.columns, self.codes, node, strict=True):
+            lost += column.loss[level][column.up[level][codes[cells]]]
+        total = float(lost[kept] @ sizes[kept]) / len(node) + suppressed
+        return Found(node=node, loss=total / max(self.rows, 1), suppressed=suppressed)
+
+    def _merge(self, node: Node, cells: Ints, counts: Ints) -> Classes:
+        triples = list(zip(self.columns, self.codes, node, strict=True))
+        return together(
+            [column.up[level][codes[cells]] for column, codes, level in triples],
+            [column.size(level) for column, _, level in triples],
+            counts=counts,
+        )
+
+
+def optimal(lattice: Lattice) -> Found:
+    """The node of smallest loss among all that keep the promise.
+
+    Proof: nodes are visited in the order of their loss without suppression, a lower bound of the
+    loss, until the bound reaches the best loss found. A node is skipped only when one above it
+    failed, and then it fails too (head of this module).
+    """
+    sizes = [height + 1 for height in lattice.top]
+    if math.prod(sizes) > LARGEST_LATTICE:
+        raise Unsupported(
+            f"The lattice has {math.prod(sizes):,} combinations of levels, more than "
+            f"{LARGEST_LATTICE:,}: use method='greedy' or 'local', or fewer levels."
+        )
+    nodes = np.indices(sizes).reshape(len(sizes), -1).T
+    lower = np.mean([lattice.marginal[c][nodes[:, c]] for c in range(len(sizes))], axis=0)
+    failed = np.zeros(len(nodes), dtype=np.bool_)
+    best: Found | None = None
+    for place in np.argsort(lower, kind="stable"):
+        # The margin is the rounding of the two sums.
+        if best is not None and lower[place] >= best.loss - 1e-12:
+            break
+        if failed[place]:
+            continue
+        first, below = _first_on_chain(lattice, tuple(map(int, nodes[place])))
+        if below is not None:
+            failed |= (nodes <= np.array(below)).all(axis=1)
+        best = first if best is None or first.loss < best.loss else best
+    assert best is not None  # noqa: S101 - the top keeps every promise that can be kept
+    return best
+
+
+def greedy(lattice: Lattice) -> Found:
+    """Up from the exact values, by the step that saves most rows for its loss, then down again.
+
+    Heuristic: no theorem. The node keeps the promise, and no single step down would lose less.
+    """
+    node = (0,) * len(lattice.columns)
+    while lattice.lost_rows(node) > lattice.allowed:
+        steps = _steps_up(lattice, node)
+        before, lost = lattice.lower(node), lattice.lost_rows(node)
+        node = max(
+            steps,
+            key=lambda up: (lost - lattice.lost_rows(up)) / max(lattice.lower(up) - before, 1e-12),
+        )
+    while True:
+        finer = [_moved(node, c, -1) for c in range(len(node)) if node[c] > 0]
+        good = [found for down in finer if (found := lattice.found(down)) is not None]
+        here = lattice.found(node)
+        assert here is not None  # noqa: S101 - checked by the loop above
+        better = min(good, key=lambda one: one.loss, default=here)
+        if better.loss >= here.loss:
+            return here
+        node = better.node
+
+
+def _moved(node: Node, column: int, step: int) -> Node:
+    return (*node[:column], node[column] + step, *node[column + 1 :])
+
+
+def _steps_up(lattice: Lattice, node: Node) -> list[Node]:
+    return [_moved(node, c, 1) for c, top in enumerate(lattice.top) if node[c] < top]
+
+
+def _first_on_chain(lattice: Lattice, node: Node) -> tuple[Found, Node | None]:
+    """The first node that keeps the promise on a way to the top, and the one before it."""
+    chain = [node]
+    while chain[-1] != lattice.top:
+        chain.append(min(_steps_up(lattice, chain[-1]), key=lattice.lower))
+    low, high = -1, len(chain) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if lattice.lost_rows(chain[middle]) <= lattice.allowed:
+            high = middle
+        else:
+            low = middle
+    first = lattice.found(chain[high])
+    assert first is not None  # noqa: S101 - the top has one class of all rows
+    return first, chain[low] if low >= 0 else None

@@ -1,0 +1,255 @@
+"""Post-randomisation (PRAM): categories changed at random, by a published matrix.
+
+Whoever knows the matrix can estimate the original counts without bias. What one record is worth to
+an attacker is told by posterior odds and by the ratio of the entries in a column of the matrix.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import reduce
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet.core.check import probability
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.exact import Number
+from discreet.disclosure.classes import Floats, Ints
+from discreet.noise.bits import Bits, system
+from discreet.noise.uniform import below
+
+Matrix: TypeAlias = tuple[tuple[Fraction, ...], ...]
+
+_LARGEST = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """Original counts as they follow from randomised ones.
+
+    ``counts`` are unbiased if ``unique``; otherwise the matrix is singular, and they are the
+    shortest of many solutions. ``projected`` are the nearest counts that are not negative.
+    """
+
+    counts: Floats
+    projected: Floats
+    covariance: Floats = field(repr=False)
+    unique: bool
+
+    @property
+    def std(self) -> Floats:
+        """Standard deviation of each count, for the estimated composition."""
+        return np.sqrt(np.maximum(np.diag(self.covariance), 0))
+
+    def __repr__(self) -> str:
+        pairs = zip(self.counts, self.std, strict=True)
+        shown = ", ".join(f"{count:.1f} ± {std:.1f}" for count, std in pairs)
+        note = "" if self.unique else "; the matrix is singular: one of many solutions"
+        return f"Estimate({shown}{note})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pram:
+    """Categories 0 .. M - 1, changed by one matrix after another. Made by `pram`."""
+
+    stages: tuple[Matrix, ...] = field(repr=False)
+
+    @property
+    def categories(self) -> int:
+        """How many categories there are."""
+        return len(self.stages[0])
+
+    @property
+    def matrix(self) -> Matrix:
+        """P[k][l]: the exact chance that category k is released as l."""
+        return reduce(_product, self.stages)
+
+    @property
+    def floats(self) -> Floats:
+        """The matrix in double precision."""
+        return np.array(self.matrix, dtype=np.float64)
+
+    @property
+    def local_epsilon(self) -> float:
+        """The largest logarithm of a ratio of two entries of a column; infinite with a zero.
+
+        What one released category tells about the original one. It says nothing about other
+        columns of the same row; for a guarantee use `discreet.randomised_response`.
+        """
+        worst = 0.0
+        for column in zip(*self.matrix, strict=True):
+            low, high = min(column), max(column)
+            if low == 0 < high:
+                return math.inf
+            if high:
+                worst = max(worst, math.log(high / low))
+        return math.nextafter(worst, math.inf) if worst else 0.0
+
+    def apply(self, codes: ArrayLike, *, bits: Bits | None = None) -> Ints:
+        """Randomise codes 0 .. M - 1, each on its own, with exactly the stated chances."""
+        values = _codes(codes, self.categories)
+        source = system() if bits is None else bits
+        for stage in self.stages:
+            values = _drawn(values, stage, source)
+        return values
+
+    def expected(self, counts: ArrayLike) -> Floats:
+        """Expected counts after randomisation: P^T T."""
+        return self.floats.T @ _counts(counts, self.categories)
+
+    def estimate(self, counts: ArrayLike) -> Estimate:
+        """Original counts from randomised ones, with their covariance (estimated, too).
+
+        Theorem: unbiased if the matrix is regular.
+        Proof: E[counts] = P^T T; solve for T.
+        Source: Gouweleeuw, Kooiman, Willenborg, De Wolf 1998. B9.
+        """
+        seen = _counts(counts, self.categories)
+        P = self.floats
+        unique = bool(np.linalg.matrix_rank(P) == len(P))
+        found = np.linalg.pinv(P.T) @ seen
+        projected = _simplex(found, float(seen.sum()))
+        return Estimate(
+            counts=found,
+            projected=projected,
+            covariance=self.covariance(projected),
+            unique=unique,
+        )
+
+    def covariance(self, counts: ArrayLike) -> Floats:
+        """Covariance of the estimate if these are the original counts.
+
+        Proof: the records of category k give a multinomial with covariance
+        T_k (diag(P_k) - P_k^T P_k); they are independent, and the estimate is linear.
+        """
+        original = _counts(counts, self.categories)
+        P = self.floats
+        spread = np.diag(P.T @ original) - (P.T * original) @ P
+        back = np.linalg.pinv(P)
+        return back.T @ spread @ back
+
+    def posterior_odds(self, counts: ArrayLike) -> Floats:
+        """For each released category the odds that it is the original one: p_ll t_l / the rest."""
+        original = _counts(counts, self.categories)
+        P = self.floats
+        own = np.diag(P) * original
+        rest = P.T @ original - own
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(
+                rest > 0, own / np.where(rest > 0, rest, 1), np.where(own > 0, np.inf, np.nan)
+            )
+
+    def invariant(self, counts: ArrayLike) -> Pram:
+        """The matrix followed by a second that keeps these counts in expectation: T R = T.
+
+        The second matrix is made of the original counts, which it tells to whoever reads it.
+
+        Theorem: with Q[l][k] = p_kl T_k / (T P)_l and R = P Q, T R = T.
+        Proof: (T P Q)_k = sum over l of (T P)_l p_kl T_k / (T P)_l = T_k.
+        Source: Gouweleeuw et al. 1998. B9.
+        """
+        original = _whole(counts, self.categories)
+        P = self.matrix
+        second = []
+        for l in range(self.categories):  # noqa: E741 - as in the formula
+            weights = [row[l] * t for row, t in zip(P, original, strict=True)]
+            total = sum(weights, Fraction(0))
+            # A category that nothing becomes keeps itself.
+            own = [Fraction(int(k == l)) for k in range(self.categories)]
+            second.append(tuple(w / total for w in weights) if total else tuple(own))
+        return Pram(stages=(*self.stages, tuple(second)))
+
+    def __repr__(self) -> str:
+        stay = [float(row[k]) for k, row in enumerate(self.matrix)]
+        return (
+            f"Pram({self.categories} categories, kept with chance {min(stay):.3g} to "
+            f"{max(stay):.3g}; a category tells epsilon {self.local_epsilon:.4g} of its original)"
+        )
+
+
+def pram(matrix: Sequence[Sequence[Number]]) -> Pram:
+    """Post-randomisation by a matrix: row k holds the chances of what category k becomes.
+
+    Entries are read as the rationals a person means (0.8 is 4/5), and rows must sum to exactly 1.
+
+    >>> pram([[0.8, 0.2], [0.2, 0.8]])
+    Pram(2 categories, kept with chance 0.8 to 0.8; a category tells epsilon 1.386 of its original)
+    """
+    rows = tuple(tuple(probability("matrix", entry) for entry in row) for row in matrix)
+    if not rows or any(len(row) != len(rows) for row in rows):
+        raise InvalidArgument("matrix must be square, one row for each category.")
+    if any(sum(row) != 1 for row in rows):
+        raise InvalidArgument("rows of matrix must sum to exactly 1: give fractions, e.g. '1/3'.")
+    return Pram(stages=(rows,))
+
+
+def kept_with(chance: Number, *, categories: int) -> Pram:
+    """Each category kept with this chance, else one of the others, all alike."""
+    stay = probability("chance", chance)
+    if categories < 2:
+        raise InvalidArgument(f"categories must be at least 2, got {categories}.")
+    other = (1 - stay) / (categories - 1)
+    return pram([[stay if k == j else other for j in range(categories)] for k in range(categories)])
+
+
+def _drawn(codes: Ints, matrix: Matrix, bits: Bits) -> Ints:
+    """One draw for each code: a uniform whole number on the cumulated weights of its row."""
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(len(matrix) + 1))
+    out = np.empty(len(codes), dtype=np.int64)
+    for row, (start, stop) in enumerate(pairwise(bounds.tolist())):
+        if stop > start:
+            common = math.lcm(*(entry.denominator for entry in matrix[row]))
+            if common > _LARGEST:
+                raise InvalidArgument("matrix has entries that are too fine: round them.")
+            weights = [int(entry * common) for entry in matrix[row]]
+            ends = np.cumsum(np.array(weights, dtype=np.int64))
+            draws = below(common, stop - start, bits)
+            out[order[start:stop]] = np.searchsorted(ends, draws, side="right")
+    return out
+
+
+def _product(first: Matrix, second: Matrix) -> Matrix:
+    columns = list(zip(*second, strict=True))
+    return tuple(
+        tuple(sum((a * b for a, b in zip(row, c, strict=True)), Fraction(0)) for c in columns)
+        for row in first
+    )
+
+
+def _codes(codes: ArrayLike, categories: int) -> Ints:
+    array = np.asarray(codes)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise OutOfDomain("codes must be a list of whole numbers.")
+    if array.size and not 0 <= array.min() <= array.max() < categories:
+        raise OutOfDomain(f"codes must lie from 0 to {categories - 1}.")
+    return array.astype(np.int64)
+
+
+def _counts(counts: ArrayLike, categories: int) -> Floats:
+    array = np.asarray(counts, dtype=np.float64)
+    if array.shape != (categories,) or not np.isfinite(array).all() or (array < 0).any():
+        raise OutOfDomain(f"counts must be {categories} numbers that are not negative.")
+    return array
+
+
+def _whole(counts: ArrayLike, categories: int) -> list[int]:
+    array = _counts(counts, categories)
+    if (array != np.floor(array)).any():
+        raise OutOfDomain("counts must be whole numbers.")
+    return [int(value) for value in array]
+
+
+def _simplex(values: Floats, total: float) -> Floats:
+    """The nearest vector that is not negative and has this sum."""
+    ordered = np.sort(values)[::-1]
+    excess = (np.cumsum(ordered) - total) / np.arange(1, len(values) + 1)
+    last = int(np.flatnonzero(ordered > excess)[-1]) if total > 0 else 0
+    nearest: Floats = np.maximum(values - excess[last], 0)
+    return nearest

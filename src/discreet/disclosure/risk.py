@@ -1,0 +1,202 @@
+"""What somebody who knows the quasi-identifiers can find, measured on a table as it is.
+
+These are measurements. They say nothing about an attacker who knows more, and are no guarantee.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
+from discreet.data.encode import by_value, texts
+from discreet.disclosure.classes import Classes, Floats, Ints, together
+
+Frame: TypeAlias = "nw.DataFrame[Any]"
+Series: TypeAlias = "nw.Series[Any]"
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diversity:
+    """How much a class still tells about one sensitive column, in the worst class.
+
+    ``distinct``: the fewest different values in a class. ``entropy``: the smallest exponential of
+    the entropy of a class, "effectively so many values". ``closeness``: the largest earth mover's
+    distance between a class and the whole table, with all values equally far apart (texts), or
+    with the distance of ranks (numbers).
+    """
+
+    distinct: int
+    entropy: float
+    closeness: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Risk:
+    """Chances to find a row by its quasi-identifiers, and what its class then tells."""
+
+    rows: int
+    classes: int
+    k: int
+    """Size of the smallest class; 0 for an empty table."""
+    unique: int
+    """Rows that are alone in their class."""
+    sizes: Ints = field(repr=False)
+    sensitive: Mapping[str, Diversity] = field(default_factory=lambda: _NOTHING)
+
+    @property
+    def highest(self) -> float:
+        """The chance to pick the right row of the smallest class."""
+        return 1 / self.k if self.k else 0.0
+
+    @property
+    def average(self) -> float:
+        """The same, averaged over rows."""
+        return self.classes / self.rows if self.rows else 0.0
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.rows:,} rows in {self.classes:,} classes, k = {self.k}, {self.unique:,} unique",
+            "chance to find a row, knowing its quasi-identifiers and nothing else:",
+            f"  at most {self.highest:.3g}, on average {self.average:.3g}",
+        ]
+        lines += [
+            f"{name}: at least {one.distinct} values in a class (effectively {one.entropy:.2f}), "
+            f"distance from the whole table up to {one.closeness:.3f}"
+            for name, one in self.sensitive.items()
+        ]
+        return "\n".join(lines)
+
+
+def assess(frame: object, *, quasi: Sequence[str], sensitive: Sequence[str] = ()) -> Risk:
+    """Measure k-anonymity, l-diversity and t-closeness of a table as it is.
+
+    ``quasi`` are the columns that somebody else may know together, ``sensitive`` those that must
+    not become known. Any frame that narwhals speaks will do.
+
+    Heuristic: no theorem about privacy. k is the size of the smallest class of rows that agree in
+        *all* quasi-identifiers together; B8, M7.
+    Source: Sweeney 2002; Machanavajjhala et al. 2007; Li, Li, Venkatasubramanian 2007.
+    """
+    table = opened(frame)
+    named(table, "quasi", quasi)
+    named(table, "sensitive", sensitive)
+    coded = [ranked(table[column]) for column in quasi]
+    classes = together([codes for codes, _ in coded], [n for _, n in coded], items=len(table))
+    return measured(classes, {column: table[column] for column in sensitive})
+
+
+def measured(classes: Classes, sensitive: Mapping[str, Series]) -> Risk:
+    """The risk of rows in these classes."""
+    sizes = classes.sizes
+    return Risk(
+        rows=int(sizes.sum()),
+        classes=len(sizes),
+        k=int(sizes.min()) if len(sizes) else 0,
+        unique=int((sizes == 1).sum()),
+        sizes=np.sort(sizes),
+        sensitive={name: _diversity(classes, series) for name, series in sensitive.items()},
+    )
+
+
+def opened(frame: object) -> Frame:
+    """A frame in memory."""
+    table = nw.from_native(frame, pass_through=True)
+    if isinstance(table, nw.LazyFrame):
+        table = table.collect()
+    if not isinstance(table, nw.DataFrame):
+        raise InvalidArgument(
+            f"frame must be a data frame that narwhals speaks, got {type(frame).__name__}."
+        )
+    return table
+
+
+def named(table: Frame, argument: str, columns: Sequence[str]) -> None:
+    """Refuse names that are not columns of the table."""
+    if isinstance(columns, str):
+        raise InvalidArgument(f"{argument} must be a list of names, got one text.")
+    missing = [column for column in columns if column not in table.columns]
+    if missing:
+        raise InvalidArgument(f"{argument} names {missing}, which the frame does not have.")
+
+
+def ranked(series: Series) -> tuple[Ints, int]:
+    """Codes of a column in the order of its values, and how many there are."""
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+        values = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
+        if series.dtype.is_integer() and not series.is_null().any():
+            values = series.to_numpy()
+        known, codes = np.unique(values, return_inverse=True)
+        return codes.astype(np.int64, copy=False), len(known)
+    if series.dtype in (nw.List, nw.Struct, nw.Array, nw.Binary):
+        raise Unsupported(f"a column of {series.dtype} cannot be compared: leave it out.")
+    plain = texts(series, "object" if series.dtype == nw.Object else "text")
+    names = sorted(plain.unique().to_list()) if len(plain) else []
+    place = {text: i for i, text in enumerate(names)}
+    return by_value(plain, place.__getitem__), len(names)
+
+
+def _diversity(classes: Classes, series: Series) -> Diversity:
+    codes, many = ranked(series)
+    if len(codes) != len(classes.of):
+        raise OutOfDomain("a sensitive column must have a value for each row.")
+    if not len(codes):
+        return Diversity(distinct=0, entropy=0.0, closeness=0.0)
+    pairs = together([classes.of, codes], [len(classes.sizes), many])
+    owner, value = classes.of[pairs.head], codes[pairs.head]
+    share = pairs.sizes / classes.sizes[owner]
+    entropy = np.bincount(owner, weights=-share * np.log(share), minlength=len(classes.sizes))
+    whole = np.bincount(codes, minlength=many) / len(codes)
+    if series.dtype.is_numeric():
+        far = _ordered(owner, share, value, whole)
+    else:
+        # Half the sum of |p - q|, where values outside the class count with q alone.
+        inside = np.bincount(owner, weights=np.abs(share - whole[value]) - whole[value])
+        far = (inside + 1) / 2
+    return Diversity(
+        distinct=int(np.bincount(owner).min()),
+        entropy=math.exp(max(float(entropy.min()), 0.0)),
+        closeness=float(far.max()),
+    )
+
+
+def _ordered(owner: Ints, share: Floats, value: Ints, whole: Floats) -> Floats:
+    """Earth mover's distance of ranks: the mean of |F_class - F| over all values but the last.
+
+    F_class is constant between the values of the class. On such a stretch F crosses the constant
+    once, so the sum is a difference of prefix sums: O(n log n) for all classes together.
+    """
+    many = len(whole)
+    if many == 1:
+        return np.zeros(int(owner.max()) + 1)
+    # F at every value but the last, where all are 1.
+    cdf = np.cumsum(whole)[:-1]
+    sums = np.concatenate([[0.0], np.cumsum(cdf)])
+    order = np.lexsort((value, owner))
+    owner, value, share = owner[order], value[order], share[order]
+    begins = np.flatnonzero(np.concatenate([[True], owner[1:] != owner[:-1]]))
+    running = np.cumsum(share)
+    level = running - np.repeat((running - share)[begins], np.diff([*begins, len(owner)]))
+    ends = np.concatenate([value[1:], [many - 1]])
+    ends[[*(begins[1:] - 1), len(owner) - 1]] = many - 1
+    far = np.bincount(owner, weights=_stretch(value, ends, level, cdf, sums))
+    # Before the first value of a class its F is zero.
+    far += sums[value[begins]]
+    return far / (many - 1)
+
+
+def _stretch(start: Ints, stop: Ints, level: Floats, cdf: Floats, sums: Floats) -> Floats:
+    """The sum of |level - cdf| over start .. stop - 1."""
+    stop = np.minimum(stop, len(cdf))
+    start = np.minimum(start, stop)
+    cross = np.clip(np.searchsorted(cdf, level), start, stop)
+    below = level * (cross - start) - (sums[cross] - sums[start])
+    above = sums[stop] - sums[cross] - level * (stop - cross)
+    return below + above

@@ -1,0 +1,253 @@
+"""Safe k-anonymity: a secret sample, generalised by public maps, without small groups.
+
+Of all that this room offers, this and `points` alone are differentially private.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from scipy import special
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import events
+from discreet.core.check import count, positive, probability
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.exact import Number, exp_minus
+from discreet.core.relation import Relation
+from discreet.disclosure.classes import Floats, together
+from discreet.disclosure.hierarchy import Step
+from discreet.disclosure.risk import named, opened
+from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
+from discreet.noise.bits import Bits, system
+from discreet.noise.uniform import bernoulli
+
+# What logarithms of factorials may be off, relatively: see `worst_delta`.
+_ROUNDING = 1e-9
+_LONGEST = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledTable(Mechanism):
+    """Rows of a secret sample, in groups of at least k. Made by `sampled_table`."""
+
+    columns: Mapping[str, Step] = field(repr=False)
+    rate: Fraction
+    k: int
+    epsilon: Fraction
+    delta: Fraction
+    relation: Relation
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one release costs: one group changes, or two if a row is replaced."""
+        one = events.Approx(self.epsilon, self.delta)
+        steps = 2 if self.relation is Relation.REPLACE_ONE else 1
+        return Guarantee(events.repeat(one, steps), self.relation)
+
+    @property
+    def std(self) -> float:
+        """Of the estimated size of a group of one row (times the root of the size)."""
+        return math.sqrt((1 - self.rate) / self.rate)
+
+    def release(self, frame: object, *, bits: Bits | None = None) -> Any:
+        """The rows that remain, generalised, as the kind of frame that was given.
+
+        They are sorted by their labels: neither order nor names of rows are those of the input.
+        """
+        table = opened(frame)
+        unmapped = [name for name in table.columns if name not in self.columns]
+        if unmapped:
+            raise InvalidArgument(
+                f"frame has columns without a public map: {unmapped}. An exact column beside the "
+                "generalised ones voids the theorem: map or drop them."
+            )
+        named(table, "columns", list(self.columns))
+        source = system() if bits is None else bits
+        taken = bernoulli(self.rate, len(table), source)
+        labels, codes = {}, []
+        for name, step in self.columns.items():
+            texts, places = step.labels(table[name])
+            known = sorted(set(texts))
+            order = {text: i for i, text in enumerate(known)}
+            rank = np.array([order[text] for text in texts], dtype=np.int64)
+            labels[name] = known
+            codes.append(rank[places][taken])
+        groups = together(codes, [max(len(one), 1) for one in labels.values()])
+        sizes = np.where(groups.sizes >= self.k, groups.sizes, 0)
+        heads = np.repeat(groups.head, sizes)
+        shown = {
+            name: nw.new_series(
+                name, [known[i] for i in code[heads]], nw.String, backend=table.implementation
+            )
+            for (name, known), code in zip(labels.items(), codes, strict=True)
+        }
+        return nw.from_dict(shown, backend=table.implementation).to_native()
+
+    def certify(self) -> Certificate:
+        """Sum max(0, p - e^epsilon q) over all counts of a group, both ways, for every size."""
+        exact = _summed(self.k, float(self.rate), float(self.epsilon))
+        check = Check(
+            part=f"a group of any size, one row more or less, rate {float(self.rate):g}",
+            epsilon=float(self.epsilon),
+            claimed=float(self.delta),
+            exact=exact,
+            route="binomial laws with small counts merged, term by term",
+        )
+        return Certificate(
+            mechanism="sampled_table", guarantee=self.guarantee, checks=(check,)
+        ).demand()
+
+    def __repr__(self) -> str:
+        return (
+            f"sampled_table({self.guarantee!r}; {len(self.columns)} columns, rate "
+            f"{float(self.rate):g}, groups of at least {self.k})"
+        )
+
+
+def sampled_table(
+    *,
+    columns: Mapping[str, Step],
+    rate: Number,
+    k: int,
+    epsilon: Number,
+    relation: Relation = Relation.ADD_REMOVE,
+) -> SampledTable:
+    """Draw a secret sample, generalise every column by a public map, leave out groups below k.
+
+    Theorem: (epsilon, delta)-DP under add/remove, with delta the largest over N >= k of the sum,
+        over c >= k with c > g N, of Bin(N, rate)(c) (c - g N) / (N (1 - g)), where
+        g = 1 - (1 - rate) e^-epsilon. Under replace-one it is the composition of two of these.
+    Proof: groups are drawn independently, and one row belongs to one group, of N rows with it and
+        N - 1 without. Its released count c >= k has the ratio
+        Bin(N, rate)(c) / Bin(N - 1, rate)(c) = (1 - rate) N / (N - c), which exceeds e^epsilon iff
+        c > g N; "left out" is less likely with the row. In the other direction no ratio exceeds
+        1 / (1 - rate) <= e^epsilon, since P(Bin(N) < k) >= (1 - rate) P(Bin(N - 1) < k).
+    Source: Li, Qardaji, Su 2012, whose bound is larger (`published_delta`). B50.
+    Needs: epsilon >= -ln(1 - rate); one row for each person; the sample, the number of rows left
+        out and the number of rows stay secret; maps chosen without looking at the data.
+    """
+    if not columns or not all(isinstance(step, Step) for step in columns.values()):
+        raise InvalidArgument("columns must map names to steps: at(intervals(...), level).")
+    if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
+        raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
+    share, least, eps = _checked(k, rate, epsilon)
+    return SampledTable(
+        columns=dict(columns),
+        rate=share,
+        k=least,
+        epsilon=eps,
+        delta=Fraction(worst_delta(k=least, rate=share, epsilon=eps)),
+        relation=relation,
+    )
+
+
+def worst_delta(*, k: int, rate: Number, epsilon: Number) -> float:
+    """The exact delta of `sampled_table`, rounded up (Theorem there).
+
+    All terms of the sum are positive, so doubles are good to 10^-10. Sizes are scanned from k/g
+    both ways until Chernoff's bound of what is left is below the maximum found: exp(-N KL(g, rate))
+    upwards, exp(-N KL(k/N, rate)) for P(Bin(N) >= k) downwards.
+    """
+    share, least, eps = _checked(k, rate, epsilon)
+    beta, g = float(share), _border(share, eps)
+    start = max(least, math.ceil(least / g))
+    worst, size = 0.0, start
+    while size == start or math.exp(-size * _divergence(g, beta)) > worst:
+        worst = max(worst, _at_size(size, least, beta, g))
+        size += 1
+    size = start - 1
+    while size >= least and (
+        least / size <= beta or math.exp(-size * _divergence(least / size, beta)) > worst
+    ):
+        worst = max(worst, _at_size(size, least, beta, g))
+        size -= 1
+    return min(1.0, worst * (1 + _ROUNDING))
+
+
+def _at_size(size: int, k: int, beta: float, g: float) -> float:
+    """The sum of the theorem for one size of a group."""
+    if size > _LONGEST:
+        raise OutOfDomain("k is too large for an exact delta: lower it.")
+    # A count at the border may be taken or not: its term is zero up to rounding.
+    c = np.arange(max(k, math.floor(g * size)), size + 1)
+    gain = np.maximum(c - g * size, 0) / (size * (1 - g))
+    return float(np.exp(_log_binomial(c, size, beta)) @ gain)
+
+
+def published_delta(*, k: int, rate: Number, epsilon: Number) -> float:
+    """The bound of Li, Qardaji and Su 2012: the largest P(Bin(n, rate) > g n), n >= k/g - 1."""
+    share, least, eps = _checked(k, rate, epsilon)
+    beta, g = float(share), _border(share, eps)
+    worst, decay = 0.0, _divergence(g, beta)
+    n = max(1, math.ceil(least / g - 1))
+    while worst == 0.0 or math.exp(-n * decay) > worst:
+        if n > _LONGEST:
+            raise OutOfDomain("k is too large: lower it.")
+        worst = max(worst, float(special.bdtrc(math.floor(g * n), n, beta)))
+        n += 1
+    return worst
+
+
+def _checked(k: int, rate: Number, epsilon: Number) -> tuple[Fraction, int, Fraction]:
+    share = probability("rate", rate, zero=False, one=False)
+    eps = positive("epsilon", epsilon)
+    # e^-epsilon <= 1 - rate, decided exactly.
+    precision = 64
+    low, high = exp_minus(eps, precision)
+    while low <= (1 - share) * 2**precision < high:
+        precision *= 2
+        low, high = exp_minus(eps, precision)
+    if high > (1 - share) * 2**precision:
+        raise InvalidArgument(
+            f"epsilon must be at least -ln(1 - rate) = {-math.log1p(-float(share)):.6g}, "
+            f"got {float(eps):g}: raise it or lower the rate."
+        )
+    return share, count("k", k), eps
+
+
+def _border(rate: Fraction, epsilon: Fraction) -> float:
+    """The share of a group above which a count gives it away: 1 - (1 - rate) e^-epsilon."""
+    return -math.expm1(math.log1p(-float(rate)) - float(epsilon))
+
+
+def _divergence(g: float, beta: float) -> float:
+    """KL of two coins, rounded down."""
+    return float(special.rel_entr(g, beta) + special.rel_entr(1 - g, 1 - beta)) * (1 - 1e-9)
+
+
+def _log_binomial(c: Any, n: int, p: float) -> Floats:
+    log: Floats = (
+        special.gammaln(n + 1)
+        - special.gammaln(c + 1)
+        - special.gammaln(n - c + 1)
+        + special.xlogy(c, p)
+        + special.xlog1py(n - c, -p)
+    )
+    return log
+
+
+def _summed(k: int, beta: float, epsilon: float) -> float:
+    """The divergence of a group of N rows from one of N - 1, both ways, by its definition."""
+    grown = math.exp(epsilon)
+    g = 1 - (1 - beta) / grown
+    worst, size = 0.0, k
+    # Beyond k/g only sizes matter that Chernoff's bound does not rule out.
+    while size <= k / g + 1 or math.exp(-size * _divergence(g, beta)) > worst:
+        c = np.arange(k, size + 1)
+        p = np.exp(_log_binomial(c, size, beta))
+        q = np.append(np.exp(_log_binomial(c[:-1], size - 1, beta)), 0.0)
+        # Counts below k look alike; with size k - 1 there are no others.
+        hidden = special.bdtr(k - 1, size, beta)
+        hidden_less = special.bdtr(k - 1, size - 1, beta) if size > k else 1.0
+        p, q = np.append(p, hidden), np.append(q, hidden_less)
+        one, other = np.maximum(p - grown * q, 0).sum(), np.maximum(q - grown * p, 0).sum()
+        worst = max(worst, float(one), float(other))
+        size += 1
+    return worst
