@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.core.check import count, positive
-from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus
 from discreet.mechanisms.local.oracle import Oracle
-from discreet.mechanisms.local.randomiser import Reports, Tally
+from discreet.mechanisms.local.randomiser import Reports, Tally, codes
 from discreet.mechanisms.mechanism import Certificate, Check
 from discreet.mechanisms.values import Released, read
 from discreet.noise.bits import Bits, system
@@ -62,37 +62,37 @@ class RandomisedResponse(Oracle):
         double's.
         """
         values = read(value)
-        codes = values.whole
-        if codes is None or (codes.size and not 0 <= codes.min() <= codes.max() < self.categories):
-            raise OutOfDomain(f"value must hold whole numbers from 0 to {self.categories - 1}.")
-        source = system() if bits is None else bits
-        lies = bernoulli_real(self._lie, codes.size, source)
-        # Drawn for all, so that the time does not tell how many lied.
-        shifts = 1 + below(self.categories - 1, codes.size, source)
-        return values.restore(np.where(lies, (codes + shifts) % self.categories, codes))
+        return values.restore(self._answers(codes(value, self.categories), bits))
 
     def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
         """The report of each client, exactly of the stated law."""
-        codes = np.atleast_1d(np.asarray(self.release(value, bits=bits), dtype="<u8")).ravel()
-        rows = codes.view(np.uint8).reshape(-1, 8)
+        answers = self._answers(codes(value, self.categories), bits).astype("<u8")
+        rows = answers.view(np.uint8).reshape(-1, 8)
         return np.ascontiguousarray(rows[:, : self.width])
+
+    def _answers(self, own: Ints, bits: Bits | None) -> Ints:
+        source = system() if bits is None else bits
+        lies = bernoulli_real(self._lie, own.size, source)
+        # Drawn for all, so that the time does not tell how many lied.
+        shifts = 1 + below(self.categories - 1, own.size, source)
+        return np.where(lies, (own + shifts) % self.categories, own)
 
     def tally(self, reports: Reports) -> Tally:
         """Count codes; what is no code is refused."""
         counts = np.zeros(self.categories, dtype=np.int64)
         accepted = 0
         for start in range(0, len(reports), _CHUNK):
-            codes = self._codes(reports[start : start + _CHUNK])
-            valid = codes[codes < self.categories]
+            sent = self._sent(reports[start : start + _CHUNK])
+            valid = sent[sent < self.categories]
             counts += np.bincount(valid, minlength=self.categories)
             accepted += len(valid)
         return Tally(counts, accepted, len(reports) - accepted)
 
-    def _codes(self, rows: Reports) -> Ints:
-        codes = np.zeros(len(rows), dtype=np.int64)
+    def _sent(self, rows: Reports) -> Ints:
+        sent = np.zeros(len(rows), dtype=np.int64)
         for place in range(self.width):
-            codes |= rows[:, place].astype(np.int64) << (8 * place)
-        return codes
+            sent |= rows[:, place].astype(np.int64) << (8 * place)
+        return sent
 
     def range_variance(self, length: ArrayLike, share: ArrayLike) -> Floats:
         """Variance times n of a range: a report supports one category, so they exclude. F13."""
