@@ -59,7 +59,7 @@ def packed_bernoulli(p: Number, *, rows: int, columns: int, bits: Bits) -> Packe
     return packed
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Patterns:
     """The law of ``coins`` coins at once, split into a table and a remainder."""
 
@@ -100,11 +100,7 @@ class Patterns:
     def _remainder(self, size: int, bits: Bits) -> NDArray[np.intp]:
         """Places in ``rest``, with exactly the weights of the remainder."""
         words = bits.words(size)
-        # A word w is the interval [w, w + 1) / 2**width. An end in its inside, or above it, is not
-        # passed; an end at or below its lower side is. Only an end strictly inside cuts it.
-        scaled = [end * (1 << bits.width) for end in self.ends[:-1]]
-        whole = np.array([s.numerator // s.denominator for s in scaled], dtype=np.uint64)
-        cutting = whole[[s.denominator > 1 for s in scaled]]
+        whole, cutting = _borders(self, bits.width)
         places = np.searchsorted(whole, words, side="right")
         for i in np.flatnonzero(np.isin(words, cutting)):
             uniform = LazyUniform(bits, value=int(words[i]), bits=bits.width)
@@ -117,6 +113,18 @@ class Patterns:
         while place < len(self.ends) - 1 and not uniform.below(partial(_scaled, self.ends[place])):
             place += 1
         return place
+
+
+@lru_cache(maxsize=64)
+def _borders(patterns: Patterns, width: int) -> tuple[Words, Words]:
+    """The words in which ends of weights lie, and those of them that an end cuts.
+
+    A word w is the interval [w, w + 1) / 2**width. An end in its inside, or above it, is not
+    passed; an end at or below its lower side is. Only an end strictly inside cuts it.
+    """
+    scaled = [end * (1 << width) for end in patterns.ends[:-1]]
+    whole = np.array([s.numerator // s.denominator for s in scaled], dtype=np.uint64)
+    return whole, whole[[s.denominator > 1 for s in scaled]]
 
 
 @lru_cache(maxsize=64)
