@@ -26,6 +26,8 @@ from discreet.core.events import (
     Pure,
     Sampled,
     SampledWithoutReplacement,
+    Shuffled,
+    ShuffledTwoLevel,
     TruncatedLaplace,
     Zcdp,
 )
@@ -179,7 +181,7 @@ def basic(event: Event) -> tuple[Fraction | None, Fraction]:
 def _bounded(leaf: Event) -> tuple[Fraction, Fraction] | None:
     """The largest finite loss of a leaf and the chance of an infinite one, rounded up."""
     match leaf:
-        case Pure(epsilon) | BoundedRange(epsilon):
+        case Pure(epsilon) | BoundedRange(epsilon) | Shuffled(epsilon) | ShuffledTwoLevel(epsilon):
             return epsilon, Fraction(0)
         case Approx(epsilon, delta):
             return epsilon, delta

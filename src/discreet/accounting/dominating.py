@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from discreet.accounting import conversion, pairs
+from discreet.accounting import conversion, pairs, shuffle
 from discreet.accounting.cells import atoms_of
 from discreet.accounting.conversion import Floats
 from discreet.accounting.grid import LARGEST_LOSS, as_atoms
@@ -36,10 +36,16 @@ from discreet.core.events import (
     Pure,
     Sampled,
     SampledWithoutReplacement,
+    Shuffled,
+    ShuffledTwoLevel,
 )
+from discreet.core.exact import round_up
 
 Both = tuple[Pair, Pair, float]
 """The pairs for removal and for addition, and the slack of the laws behind them."""
+
+# About thirty to a standard deviation of the loss.
+_SHUFFLED_DOTS = 320
 
 
 def part_pairs(
@@ -73,10 +79,17 @@ def leaf_pairs(leaf: Event, side: Side) -> Both:
                 return max((event_pairs(branch, side) for branch in branches), key=_at_zero)
             pair = _worst(branches)
             return pair, pair, 0.0
-        case Group(size, (Sampled() | SampledWithoutReplacement()) as inner):
+        case Group(
+            size,
+            (Sampled() | SampledWithoutReplacement() | Shuffled() | ShuffledTwoLevel()) as inner,
+        ):
             if side == "lower":
                 return event_pairs(inner, side)
             pair = _grouped(inner, size)
+            return pair, pair, 0.0
+        case Shuffled() | ShuffledTwoLevel():
+            # Nothing is said from below: what a mechanism with this event attains is not known.
+            pair = _shuffled(leaf) if side == "upper" else _NOTHING
             return pair, pair, 0.0
         case Sampled(rate, inner):
             remove, add, slack = event_pairs(inner, side)
@@ -109,14 +122,16 @@ def event_pairs(event: Event, side: Side) -> Both:
         hull = concentrated(rest.rho, rest.xi)
         removal, addition = [*removal, (hull, 1)], [*addition, (hull, 1)]
     if not removal:
-        nothing = Atoms(np.zeros(1), np.ones(1))
-        return nothing, nothing, slack
+        return _NOTHING, _NOTHING, slack
     if len(removal) == 1 and removal[0][1] == 1:
         return removal[0][0], addition[0][0], slack
     if side == "lower":
         return removal[0][0], addition[0][0], slack  # a part of the whole
     remove = as_atoms(removal)
     return remove, (remove if removal == addition else as_atoms(addition)), slack
+
+
+_NOTHING = Atoms(np.zeros(1), np.ones(1))
 
 
 @lru_cache(maxsize=256)
@@ -136,7 +151,11 @@ def leaf_delta(leaf: Event, epsilon: Floats) -> Floats:
         case Either(branches):
             return _worst_profile(branches)(epsilon)
         case Group(size, (Sampled() | SampledWithoutReplacement()) as inner):
-            return _grouped_profile(inner, size)(epsilon)
+            return _grouped_profile(_both(event_pairs(inner, "upper")), size)(epsilon)
+        case Group(size, (Shuffled() | ShuffledTwoLevel()) as inner):
+            return _grouped_profile(_shuffled_profile(inner), size)(epsilon)
+        case Shuffled() | ShuffledTwoLevel():
+            return _shuffled_profile(leaf)(epsilon)
         case _:
             return _both(leaf_pairs(leaf, "upper"))(epsilon)
 
@@ -178,9 +197,8 @@ def _worst(branches: tuple[Event, ...]) -> Pair:
     return curve(_worst_profile(branches), top, kinks=kinks[:: max(1, kinks.size // 3000)])
 
 
-def _grouped_profile(inner: Event, size: int) -> Profile:
+def _grouped_profile(one_step: Profile, size: int) -> Profile:
     """A group on a sample: ``delta_k(eps) = delta(eps/k) expm1(eps)/expm1(eps/k)`` (B24)."""
-    one_step = _both(event_pairs(inner, "upper"))
 
     def profile(epsilon: Floats) -> Floats:
         one = np.maximum(epsilon / size, 1e-12)  # the growth tends to k at zero, from above
@@ -193,18 +211,39 @@ def _grouped_profile(inner: Event, size: int) -> Profile:
 
 
 def _grouped(inner: Event, size: int) -> Pair:
-    top = size * float(event_pairs(inner, "upper")[0].spread(1e-30, count=50)[-1])
-    return curve(_grouped_profile(inner, size), top)
+    found = event_pairs(inner, "upper")
+    top = size * float(found[0].spread(1e-30, count=50)[-1])
+    atoms = atoms_of(found[0])
+    kinks = None if atoms is None or atoms.losses.size > 3000 else size * atoms.losses
+    return curve(_grouped_profile(_both(found), size), top, kinks=kinks)
 
 
-def curve(profile: Profile, top: float, *, kinks: Floats | None = None) -> Atoms:
+def _shuffled_profile(event: Shuffled | ShuffledTwoLevel) -> Profile:
+    local = round_up(event.epsilon)
+    parts = event.parts if isinstance(event, ShuffledTwoLevel) else ()
+    return lambda epsilon: shuffle.delta(epsilon, local=local, reports=event.reports, parts=parts)
+
+
+def _shuffled(event: Shuffled | ShuffledTwoLevel) -> Atoms:
+    """The hull of the profile; its dots lie where delta is not yet negligible."""
+    profile = _shuffled_profile(event)
+    end = round_up(event.epsilon)
+    low, high = 0.0, end
+    while high - low > 0.02 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if float(profile(np.asarray(middle))) > 1e-25 else (low, middle)
+    dots = np.linspace(0.0, high, _SHUFFLED_DOTS)
+    return curve(profile, end, kinks=np.append(dots, np.linspace(high, end, 8)), count=2)
+
+
+def curve(profile: Profile, top: float, *, kinks: Floats | None = None, count: int = 1200) -> Atoms:
     """A pair whose profile is at least the given one at every epsilon >= 0 and its mirror image.
 
     Theorem: see the head of this module; the mirror is HS_{-e}(P|Q) = 1 - e^-e (1 - HS_e(Q|P)).
     Needs: ``profile`` bounds the profile of both orders.
     """
     top = min(max(top, 1e-6), LARGEST_LOSS)
-    right = np.linspace(0.0, top, 1200)
+    right = np.linspace(0.0, top, count)
     if kinks is not None:
         right = np.unique(np.concatenate([right, kinks[(kinks > 0) & (kinks < top)]]))
     dots = np.minimum(profile(right) * (1 + 1e-12), 1.0)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.accounting import composition
+from discreet.accounting.leaves import leaves
+from discreet.accounting.shuffle import Parts
 from discreet.core import check, events
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.events import Event
@@ -105,11 +107,37 @@ class Guarantee:
             return Guarantee(drawn, self.relation)
         raise InvalidArgument("sampled takes either rate, or both sample and population.")
 
+    def shuffled(self, *, reports: int, parts: Parts = ()) -> Guarantee:
+        """The guarantee of ``reports`` such local reports whose order and senders are unknown.
+
+        Theorem: shuffling amplifies; the numbers are those of the tightest proved pair.
+        Source: Feldman, McMillan, Talwar 2021 (F56); docs/theory/shuffle.md.
+        Needs: a pure guarantee under Relation.LOCAL; every report is made by the same public
+            randomiser; ``reports`` counts the honest ones. ``parts`` (see
+            ``accounting.randomisers``) describes the randomiser and makes the bound tighter.
+        """
+        if self.relation is not Relation.LOCAL:
+            raise RelationMismatch(
+                f"Only reports under Relation.LOCAL can be shuffled, this is {self.relation!r}."
+            )
+        total, failure = composition.basic(self.event)
+        if total is None or failure:
+            raise Unsupported("Only a pure local guarantee amplifies by shuffling here.")
+        if parts and not isinstance(self.event, events.Pure):
+            raise Unsupported("parts describe one report; this guarantee composes several.")
+        mixed = (
+            events.ShuffledTwoLevel(total, reports, parts)
+            if parts
+            else events.Shuffled(total, reports)
+        )
+        return Guarantee(mixed, Relation.REPLACE_ONE)
+
     def explain(self, *, delta: float) -> str:
         """In plain words: which accountant gives epsilon at ``delta``, what others would give."""
         answer = composition.epsilon(self.event, delta=_delta(delta), compare=True)
         lines = [f"epsilon = {answer.value:.6g} at delta = {float(delta):g}, by {answer.by}."]
         lines.append(f"The relation is: {self.relation.value}.")
+        lines += _sources(self.event)
         others = sorted(answer.others, key=lambda item: item[1])
         lines += [
             f"  by {name} it would be {value:.6g}"
@@ -188,9 +216,27 @@ def describe(event: Event) -> str:
             return f"sample({sample} of {population}, {describe(inner)})"
         case events.Group(size, inner):
             return f"group({size}, {describe(inner)})"
+        case events.Shuffled(epsilon, reports) | events.ShuffledTwoLevel(epsilon, reports):
+            return f"shuffle({reports} reports, Pure({float(epsilon):g}))"
         case _:
             values = (f"{float(getattr(event, name)):g}" for name in event.__slots__)
             return f"{type(event).__name__}({', '.join(values)})"
+
+
+def _sources(event: Event) -> list[str]:
+    """The theorems behind shuffled reports, once each."""
+    kinds = {
+        type(leaf.inner if isinstance(leaf, events.Group) else leaf) for leaf, _ in leaves(event)
+    }
+    found = []
+    if events.Shuffled in kinds:
+        found.append("Shuffled reports hide among clones (Feldman, McMillan, Talwar 2021).")
+    if events.ShuffledTwoLevel in kinds:
+        found.append(
+            "Shuffled reports of two levels hide in their blanket "
+            "(after Balle, Bell, Gascón, Nissim 2019)."
+        )
+    return found
 
 
 def _check_relation(event: Event, relation: Relation, steps: int) -> None:
@@ -214,13 +260,14 @@ def _check_relation(event: Event, relation: Relation, steps: int) -> None:
                     "sample first, then convert with to_replace_one()."
                 )
             _check_relation(inner, relation, 1)
-        case events.SampledWithoutReplacement(_, _, inner):
+        case events.SampledWithoutReplacement() | events.Shuffled() | events.ShuffledTwoLevel():
             if relation is not Relation.REPLACE_ONE:
                 raise RelationMismatch(
-                    "Sampling without replacement amplifies under Relation.REPLACE_ONE only, "
-                    f"got {relation!r}."
+                    "Sampling without replacement and shuffling amplify under "
+                    f"Relation.REPLACE_ONE only, got {relation!r}."
                 )
-            _check_relation(inner, relation, steps)
+            if isinstance(event, events.SampledWithoutReplacement):
+                _check_relation(event.inner, relation, steps)
         case _:
             events.to_json(event)  # refuses what is not an event
 

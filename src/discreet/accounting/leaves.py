@@ -41,6 +41,8 @@ from discreet.core.events import (
     Pure,
     Sampled,
     SampledWithoutReplacement,
+    Shuffled,
+    ShuffledTwoLevel,
     TruncatedLaplace,
     Zcdp,
 )
@@ -106,6 +108,9 @@ def _grown(event: Event, size: int) -> Event | None:
             return TruncatedLaplace(scale, shift * size, bound) if shift else None
         case BoundedRange(epsilon):
             return BoundedRange(epsilon * size) if epsilon else None
+        case Shuffled(epsilon) | ShuffledTwoLevel(epsilon):
+            grown = event if size == 1 else Group(size, event)
+            return grown if epsilon else None
         case _:
             raise Unsupported(f"{type(event).__name__} is not known to the accountants.")
 

@@ -56,6 +56,25 @@ def count(name: str, value: object, *, minimum: int = 1) -> int:
     return number
 
 
+def two_level(parts: object) -> tuple[tuple[Fraction, Fraction, Fraction], ...]:
+    """Weights, shares and differences of a two-level randomiser, equal parts merged, in order."""
+    merged: dict[tuple[Fraction, Fraction], Fraction] = {}
+    for part in parts if isinstance(parts, tuple) else ():
+        if not isinstance(part, tuple) or len(part) != 3:
+            raise InvalidArgument("Each of parts must be (weight, share, differ).")
+        share = probability("share", part[1], zero=False, one=False)
+        differ = non_negative("differ", part[2])
+        if differ > min(share, 1 - share):
+            raise InvalidArgument(
+                f"differ must not exceed share={share} nor 1 - share, got {part[2]}."
+            )
+        weight = probability("weight", part[0], zero=False)
+        merged[share, differ] = merged.get((share, differ), Fraction(0)) + weight
+    if sum(merged.values()) != 1:
+        raise InvalidArgument("The weights of parts must sum to exactly 1.")
+    return tuple(sorted((weight, *key) for key, weight in merged.items()))
+
+
 def _number(name: str, value: object) -> Number:
     if isinstance(value, bool):
         raise InvalidArgument(f"{name} must be a number, got a boolean.")

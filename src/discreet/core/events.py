@@ -5,8 +5,8 @@ changes, so that what a ledger stores today can be accounted more tightly tomorr
 rationals. Every event has one canonical form, in memory and as JSON.
 
 Each event speaks of *one* step of the relation that its guarantee names (one unit added or
-removed, one unit replaced). ``Sampled`` is meant for add/remove, ``SampledWithoutReplacement`` for
-replace-one; all others mean the same under every relation.
+removed, one unit replaced). ``Sampled`` is meant for add/remove, ``SampledWithoutReplacement`` and
+what is shuffled for replace-one; all others mean the same under every relation.
 """
 
 from __future__ import annotations
@@ -218,6 +218,37 @@ class Group:
         _event(self.inner)
 
 
+@dataclass(frozen=True, slots=True)
+class Shuffled:
+    """``reports`` epsilon-LDP reports of one randomiser, in random order, nothing tied to them."""
+
+    epsilon: Fraction
+    reports: int
+
+    def __post_init__(self) -> None:
+        _set(self, "epsilon", check.non_negative("epsilon", self.epsilon))
+        _set(self, "reports", check.count("reports", self.reports))
+
+
+@dataclass(frozen=True, slots=True)
+class ShuffledTwoLevel:
+    """The same, each report of two levels: a value makes the outputs of its set e^epsilon likelier.
+
+    A part is ``(weight, share, differ)``: it is drawn with probability ``weight``, a set holds
+    ``share`` of the law of its outputs, and the sets of the two values are ``differ`` apart (each
+    way). More on what this means: docs/theory/shuffle.md.
+    """
+
+    epsilon: Fraction
+    reports: int
+    parts: tuple[tuple[Fraction, Fraction, Fraction], ...]
+
+    def __post_init__(self) -> None:
+        _set(self, "epsilon", check.non_negative("epsilon", self.epsilon))
+        _set(self, "reports", check.count("reports", self.reports))
+        _set(self, "parts", check.two_level(self.parts))
+
+
 Event: TypeAlias = (
     Pure
     | Approx
@@ -234,6 +265,8 @@ Event: TypeAlias = (
     | Sampled
     | SampledWithoutReplacement
     | Group
+    | Shuffled
+    | ShuffledTwoLevel
 )
 
 # The place of a kind in this table is its place in the canonical order; append only.
@@ -253,6 +286,8 @@ _KINDS: dict[str, type[Any]] = {
     "sampled": Sampled,
     "sampled_without_replacement": SampledWithoutReplacement,
     "group": Group,
+    "shuffled": Shuffled,
+    "shuffled_two_level": ShuffledTwoLevel,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 _RANKS = {kind: rank for rank, kind in enumerate(_KINDS.values())}

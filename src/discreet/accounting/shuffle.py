@@ -1,0 +1,232 @@
+"""Amplification by shuffling: what n local reports are worth once nobody knows whose is whose.
+
+Each other report is, with some probability, a *clone*: drawn from a law that does not depend on its
+client, and in which the changed report hides. All that is seen, given the rest, is how many reports
+(changed one and clones) lie in the part that speaks for the first value (N+), in the part that
+speaks for the second (N-), and in the part that says nothing (G). The profile of these counts is
+a sum over binomial laws; every simplification raises it. Proofs: docs/theory/shuffle.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from discreet.accounting import binomial
+from discreet.accounting.conversion import UP, Floats
+from discreet.core import check
+
+Parts = tuple[tuple[Fraction, Fraction, Fraction], ...]
+"""Weight, share and differ of each part of a two-level randomiser."""
+
+# What windows leave out on each side; it is added to delta.
+TAIL = 1e-30
+# Relative error of a binomial mass or tail and of the parameters that enter it, generously.
+_ERROR = 1e-9
+# Width of a block of K relative to its mean, and the most blocks: alone, and with a law of G each.
+_WIDTH = {False: 3e-5, True: 1e-3}
+_BLOCKS = {False: 4000, True: 250}
+# Standard deviations from its mean at which the law of G is put.
+_NODES = np.array([-14.0, -11.0, -9.0, -7.5, -6.5, -5.5, -4.5, -3.5, -2.5, -1.5, -0.5, 0.5, 2.0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clones:
+    """How a report hides: parameters of S1 in docs/theory/shuffle.md.
+
+    The changed report lies in ``+`` and ``-`` with probabilities ``ratio * a`` and ``a`` or the
+    reverse, a clone with probability ``rate`` in each; ``weight = a/rate``. A clone lies in the
+    part that says nothing with probability ``same``, and the changed one at least
+    ``same_weight`` times as often.
+    """
+
+    ratio: float
+    rate: float
+    weight: float
+    same: float = 0.0
+    same_weight: float = 0.0
+
+
+def clones(epsilon: float) -> Clones:
+    """How any epsilon-LDP report hides.
+
+    Theorem: with probability e^-eps another report is a fair mixture of the two extreme laws of
+        which the changed one is a randomised response.
+    Proof: S2 of docs/theory/shuffle.md.
+    Source: Feldman, McMillan, Talwar 2021, Theorem 3.1 (F56).
+    """
+    ratio = math.exp(epsilon)
+    rate = 1 / ratio / 2
+    return Clones(ratio=ratio, rate=rate, weight=1 / ((ratio + 1) * rate))
+
+
+def two_level(epsilon: float, parts: Parts) -> tuple[Clones, ...]:
+    """How a two-level report hides, twice: no bound below is always the smaller.
+
+    Theorem: every report holds ``u``, the smallest law times its mass gamma; the two parts that
+        tell two values apart have mass alpha each under it.
+    Proof: S3 of docs/theory/shuffle.md.
+    Source: the blanket of Balle, Bell, Gascón, Nissim 2019, for randomisers with two levels.
+    """
+    ratio = math.exp(epsilon)
+    gamma = alpha = 0.0
+    for weight, share, differ in parts:
+        floor = float(weight) / (1 + (ratio - 1) * float(share))
+        gamma += floor
+        alpha += floor * float(differ)
+    if alpha == 0:
+        return ()
+    same = max(0.0, gamma - 2 * alpha)
+    silent = max(0.0, 1 - (ratio + 1) * alpha)
+    # What is as likely by rounding only is nothing.
+    if min(same, silent) < 1e-12:
+        return (Clones(ratio=ratio, rate=alpha, weight=1.0),)
+    thin = Clones(ratio=ratio, rate=alpha, weight=1.0, same=same, same_weight=1.0)
+    thick = Clones(ratio=ratio, rate=alpha, weight=1.0, same=silent / ratio, same_weight=ratio)
+    return thin, thick
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Terms:
+    """The mixture over K and G: trials of the fair coins, drift, mass; and the mass left out."""
+
+    trials: Floats
+    drift: Floats
+    mass: Floats
+    lost: float
+
+
+@lru_cache(maxsize=64)
+def _terms(law: Clones, reports: int, tail: float) -> _Terms:
+    """Blocks of K = N+ + N- (S4), and within each the law of G put on a few points (S5)."""
+    chance = 2 * law.rate
+    span = binomial.window(reports, chance=chance, tail=tail)
+    first, last = max(span.first, 1), max(span.last, 1)
+    silent = law.same > 0
+    width = max(
+        1,
+        math.floor(_WIDTH[silent] * chance * reports),
+        math.ceil((last - first + 1) / _BLOCKS[silent]),
+    )
+    starts = np.arange(first, last + 1, width)
+    ends = np.minimum(starts + width - 1, last)
+    every = np.arange(first, last + 1, dtype=np.float64)
+    mass = np.exp(binomial.log_mass(every, trials=float(reports), chance=chance))
+    mass = np.add.reduceat(mass, starts - first)
+    high, low = ends.astype(np.float64), starts.astype(np.float64)
+    drift = law.weight * (law.ratio + 1) / 2 * low
+    lost = 2 * tail * UP if reports > 1 else 0.0
+    if not silent:
+        return _Terms(trials=high, drift=drift, mass=mass, lost=lost)
+    points, chances = _silent(float(reports) - high, min(1.0, law.same / (1 - chance)))
+    return _Terms(
+        trials=np.repeat(high, points.shape[1]),
+        drift=(drift[:, None] + law.same_weight * points).ravel(),
+        mass=(mass[:, None] * chances).ravel(),
+        lost=lost,
+    )
+
+
+def _silent(trials: Floats, chance: float) -> tuple[Floats, Floats]:
+    """Points and chances of a law above that of G in convex decreasing order, for each K.
+
+    The mass between two points goes to both so that its mean stays; what lies above the last
+    point goes to it (S5).
+    """
+    mean, sd = trials * chance, np.sqrt(trials * chance * (1 - chance))
+    points = np.floor(mean[:, None] + np.maximum(sd, 1.0)[:, None] * _NODES)
+    points = np.concatenate([np.zeros((trials.size, 1)), points], axis=1)
+    points = np.maximum.accumulate(np.clip(points, 0.0, trials[:, None]), axis=1)
+    n = np.broadcast_to(trials[:, None], points.shape)
+    less = np.maximum(n - 1, 0.0)
+    # From below where that tail is small: P(G < x) and E[G; G < x] = mean P(G' < x - 1).
+    below = _below(points, n, chance)
+    part = mean[:, None] * _below(points - 1, less, chance)
+    inside = np.diff(below, axis=1)
+    moment = np.diff(part, axis=1) - points[:, :-1] * inside
+    gap = np.diff(points, axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        up = np.where(gap > 0, np.clip(moment / gap, 0.0, inside), 0.0)
+    chances = np.zeros_like(points)
+    chances[:, :-1] += inside - up
+    chances[:, 1:] += up
+    chances[:, -1] += 1 - below[:, -1]
+    return points, chances
+
+
+def _below(x: Floats, trials: Floats, chance: float) -> Floats:
+    """P(X < x) for a binomial X, precise when it is small."""
+    if chance >= 1:
+        return np.where(x > trials, 1.0, 0.0)
+    # Successes below x are failures of at least trials - x + 1.
+    return binomial.at_least(trials - x + 1, trials=trials, chance=1 - chance)
+
+
+def profile(law: Clones, epsilon: Floats, *, reports: int, tail: float = TAIL) -> Floats:
+    """The hockey-stick divergence at each epsilon >= 0, rounded up; the same in both directions.
+
+    Theorem: with K ~ Bin(n, 2 rate), N+ ~ Bin(K, 1/2) and G ~ Bin(n - K, same/(1 - 2 rate)),
+        ``delta = E[c (N+ - K/2) - (e^eps - 1)(w (ratio+1) K/2 + v G)]_+ / n`` with
+        ``c = w (ratio-1)(1 + e^eps)``, w and v the weights.
+    Proof: S1; the mean over N+ is a binomial mass minus a tail. Swapping + and - swaps the
+        directions. What the windows leave out adds its probability.
+    """
+    found = _terms(law, reports, tail)
+    values = [_at(law, found, float(e)) for e in np.ravel(epsilon)]
+    total = np.asarray(values) / reports * UP + found.lost
+    return np.minimum(total, 1.0).reshape(np.shape(epsilon))
+
+
+def _at(law: Clones, found: _Terms, epsilon: float) -> float:
+    slope = law.weight * (law.ratio - 1) * (1 + math.exp(epsilon))
+    drift = math.expm1(epsilon) * found.drift
+    first = np.floor(found.trials / 2 + drift / slope) + 1
+    used = first <= found.trials
+    k, n, fall = first[used], found.trials[used], drift[used]
+    gain = slope * k / 2 * np.exp(binomial.log_mass(k, trials=n, chance=0.5))
+    loss = fall * binomial.at_least(k, trials=n, chance=0.5)
+    excess = np.maximum(gain - loss, 0.0) + _ERROR * (gain + loss)
+    return float(found.mass[used] @ excess) * (1 + _ERROR)
+
+
+def delta(
+    epsilon: Floats, *, local: float, reports: int, parts: Parts = (), tail: float = TAIL
+) -> Floats:
+    """The smallest proved delta at each epsilon >= 0 of shuffled local-LDP reports.
+
+    Theorem: every bound holds, hence their minimum; from ``local`` on delta is zero, because the
+        report alone is local-LDP and shuffling is post-processing.
+    Needs: ``parts`` describes the two-level randomiser; without it any randomiser is covered.
+    """
+    laws = [clones(local)]
+    if parts:
+        told_apart = two_level(local, parts)
+        if not told_apart:
+            return np.zeros(np.shape(epsilon))
+        laws += told_apart
+    best = np.ones(np.shape(epsilon))
+    for law in laws:
+        best = np.minimum(best, profile(law, epsilon, reports=reports, tail=tail))
+    return np.where(epsilon >= local, 0.0, best)
+
+
+def closed_form(local: float, *, delta: float, reports: int) -> float:
+    """Epsilon at ``delta`` by the closed form; looser than the numbers, for hand calculation.
+
+    Theorem: ``eps <= log(1 + (e^e0 - 1)/(e^e0 + 1) (8 sqrt(e^e0 ln(4/delta)/n) + 8 e^e0/n))`` where
+        ``e0 <= log(n/(16 ln(2/delta)))``; elsewhere nothing better than e0.
+    Source: Feldman, McMillan, Talwar 2021, Theorem 3.1 (F56).
+    Needs: ``0 < delta < 1``.
+    """
+    e0 = float(check.non_negative("local", local))
+    d = float(check.probability("delta", delta, zero=False, one=False))
+    n = check.count("reports", reports)
+    if e0 > math.log(n / (16 * math.log(2 / d))):
+        return e0
+    p = math.exp(e0)
+    inner = 8 * math.sqrt(p * math.log(4 / d) / n) + 8 * p / n
+    return min(e0, math.log1p((p - 1) / (p + 1) * inner) * UP)
