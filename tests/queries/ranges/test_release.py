@@ -21,6 +21,7 @@ from discreet.queries.ranges.haar import haar
 from discreet.queries.ranges.release import RangeRelease
 from discreet.queries.ranges.roots import Roots
 from discreet.queries.ranges.strategy import Contribution
+from discreet.queries.ranges.sums_optimise import optimal_sums
 from tests.laws import frequency
 
 SIZE = 60
@@ -35,7 +36,12 @@ DESIGNS = {
     "haar": (haar(SIZE), "laplace", budget(epsilon=1)),
     "square root": (Roots(size=SIZE), "gaussian", budget(rho=1)),
     "optimal": (dense.optimal_gaussian(SIZE, workload=w.all_ranges()), "gaussian", budget(rho=1)),
-    "optimised": (dense.optimal_laplace(SIZE, workload=w.points()), "laplace", budget(epsilon=1)),
+    "sums of cells": (optimal_sums(SIZE, workload=w.points()), "laplace", budget(epsilon=1)),
+    "sums of blocks": (
+        optimal_sums(SIZE, workload=w.all_ranges(), block=16),
+        "laplace",
+        budget(epsilon=1),
+    ),
 }
 
 

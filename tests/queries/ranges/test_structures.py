@@ -16,6 +16,8 @@ from discreet.queries.ranges.content import read_strategy
 from discreet.queries.ranges.haar import Haar, haar
 from discreet.queries.ranges.roots import Roots
 from discreet.queries.ranges.strategy import Contribution, group_move, rounded_shares
+from discreet.queries.ranges.sums import Sums
+from discreet.queries.ranges.sums_optimise import optimal_sums
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 
@@ -23,6 +25,18 @@ ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 def blocks(size, *sizes, total=None):
     shares = rounded_shares(np.arange(1.0, len(sizes) + 1))
     return Blocks(size=size, sizes=sizes, shares=shares, total=total)
+
+
+def sums(size, sizes, block, *, rows):
+    source = np.random.default_rng(7)
+    many = -(-size // block)
+    return Sums(
+        size=size,
+        sizes=sizes,
+        block=block,
+        weights=source.integers(1, 99, size=(len(sizes), many)),
+        matrix=source.integers(0, 99, size=(rows, many)),
+    )
 
 
 STRUCTURES = {
@@ -41,7 +55,13 @@ STRUCTURES = {
     "square root": Roots(size=9, normalised=False),
     "normalised square root": Roots(size=9),
     "optimal matrix": dense.optimal_gaussian(9, workload=w.all_ranges()),
-    "optimised matrix": dense.optimal_laplace(9, workload=w.all_ranges(), rows=2),
+    "weighted sums of cells": optimal_sums(9, workload=w.all_ranges(), rows=2),
+    "weighted sums of blocks": optimal_sums(16, workload=w.long(), rows=2, block=4),
+    "weighted sums of blocks, padded": optimal_sums(13, workload=w.prefixes(), rows=3, block=4),
+    "blocks and weighted sums": sums(13, (1, 2), 4, rows=2),
+    "blocks and weighted sums of the same": sums(12, (1, 3), 3, rows=2),
+    "one weighted sum of all": sums(10, (1, 2, 4), 16, rows=1),
+    "no sum": sums(7, (1, 2), 4, rows=0),
 }
 
 
@@ -175,7 +195,9 @@ SMALL = {
     "square root": Roots(size=4, normalised=False),
     "normalised": Roots(size=4),
     "optimal": dense.optimal_gaussian(4, workload=w.all_ranges()),
-    "optimised": dense.optimal_laplace(4, workload=w.prefixes(), rows=1),
+    "optimised": optimal_sums(4, workload=w.prefixes(), rows=1),
+    "sums of blocks": sums(5, (1,), 2, rows=2),
+    "blocks and sums": sums(4, (1, 2), 4, rows=2),
 }
 CONTRIBUTIONS = [
     Contribution(),
@@ -191,7 +213,7 @@ def tight(name, relation, contribution):
         return contribution.rows == 1 and relation is ADD
     if name in ("flat", "tree", "blocks"):
         return relation is ADD or contribution.rows == 1
-    return contribution.rows == 1 and (relation is ADD or name.startswith("opti"))
+    return contribution.rows == 1 and (relation is ADD or "opti" in name or "sums" in name)
 
 
 @pytest.mark.parametrize("contribution", CONTRIBUTIONS, ids=str)
@@ -259,6 +281,15 @@ def test_the_local_relation_is_refused(strategy):
         lambda: haar(1, total=3),
         lambda: dense.Dense(name="short", matrix=np.ones((1, 2), dtype=np.int64)),
         lambda: dense.Dense(name="wide", matrix=np.eye(2, dtype=np.int64) << 30),
+        lambda: sums(4, (2,), 2, rows=1),
+        lambda: sums(4, (1, 2, 3), 6, rows=1),
+        lambda: sums(4, (1, 2), 3, rows=1),
+        lambda: replace(sums(4, (1,), 2, rows=1), block=0),
+        lambda: replace(sums(4, (1,), 2, rows=1), size=5),
+        lambda: replace(sums(4, (1,), 2, rows=1), weights=np.array([[1, 0]])),
+        lambda: replace(sums(4, (1,), 2, rows=1), matrix=np.array([[1, -1]])),
+        lambda: replace(sums(4, (1,), 2, rows=1), matrix=np.array([[1, 1 << 22]])),
+        lambda: sums(1025, (1,), 1, rows=1),
         lambda: Contribution(rows=0),
         lambda: Contribution(rows=2, per_cell=0),
     ],
@@ -271,8 +302,8 @@ def test_wrong_structures_are_refused(make):
 def test_large_dense_domains_are_refused():
     with pytest.raises(Unsupported, match="2048"):
         dense.optimal_gaussian(2049, workload=w.points())
-    with pytest.raises(Unsupported, match="512"):
-        dense.optimal_laplace(513, workload=w.points())
+    with pytest.raises(Unsupported, match="131072"):
+        optimal_sums((1 << 17) + 1, workload=w.points())
     ends = np.zeros(1 << 15, dtype=np.int64)
     with pytest.raises(Unsupported, match="too long"):
         Roots(size=1 << 16).variance(ends, ends, np.ones(1))
@@ -286,6 +317,7 @@ def test_huge_counts_are_clamped_and_do_not_wrap():
         haar(9),
         Roots(size=9),
         STRUCTURES["optimal matrix"],
+        STRUCTURES["weighted sums of cells"],
     ):
         # Clamped, every cell holds the same: no sum is negative, differences are zero.
         for group in strategy.measure(counts):

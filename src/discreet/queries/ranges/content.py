@@ -14,7 +14,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.law import Ints
-from discreet.queries.ranges import dense
+from discreet.queries.ranges import dense, sums
 from discreet.queries.ranges.blocks import Blocks
 from discreet.queries.ranges.haar import Haar
 from discreet.queries.ranges.roots import Roots
@@ -67,5 +67,7 @@ def read_strategy(content: dict[str, Any]) -> Strategy:
             return Roots(size=content["size"], normalised=content["normalised"])
         case "dense":
             return dense.read(content)
+        case "sums":
+            return sums.read(content)
         case _:
             raise InvalidArgument("text must be a release of ranges; its structure is unknown.")

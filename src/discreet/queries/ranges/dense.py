@@ -1,4 +1,4 @@
-"""Strategies given by a matrix of integers: optimal for a workload, on small domains (F34, F35).
+"""Strategies given by a matrix of integers: optimal for a workload, on small domains (F34).
 
 An optimiser may stop anywhere: its matrix is rounded to a public grid, the sensitivity is computed
 from the integers, and the estimate is least squares with the same integers. So neither rounding
@@ -27,10 +27,8 @@ from discreet.queries.ranges.workload import Workload, gram, length, mean_square
 
 _BITS = 20
 LARGEST_GAUSSIAN = 2048
-LARGEST_LAPLACE = 512
 _GAP = 1e-3
 _ROUNDS = 60
-_STARTS = 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -183,54 +181,6 @@ def optimal_gaussian(size: int, *, workload: Workload) -> Dense:
 def _upper_factor(x: Floats) -> Floats:
     """A with ``A^T A = x``: the columns of A have norms ``sqrt(diag(x))``; its rows need not."""
     return floats(scipy.linalg.cholesky(x + 1e-12 * np.eye(len(x)), lower=True).T)
-
-
-def optimal_laplace(size: int, *, workload: Workload, rows: int | None = None) -> Dense:
-    """A good strategy for Laplace noise: the cells and ``rows`` more, optimised (HDMM's OPT_0).
-
-    Heuristic: no theorem about the optimum; the variance of what is returned is exact.
-    Source: McKenna, Miklau, Hay, Machanavajjhala 2018; F35.
-    Needs: at most 512 cells.
-    """
-    if size > LARGEST_LAPLACE:
-        raise Unsupported(f"the optimised matrix is for at most {LARGEST_LAPLACE} cells.")
-    p = max(1, size // 16) if rows is None else rows
-    wanted = gram(workload, size)
-    # Public randomness: it decides where the search starts, nothing else.
-    source = np.random.default_rng(size)
-    best = min(
-        (
-            scipy.optimize.minimize(
-                _opt0,
-                source.uniform(0, 0.25, p * size),
-                args=(wanted, p),
-                jac=True,
-                method="L-BFGS-B",
-                bounds=[(0, None)] * (p * size),
-                options={"maxiter": 1000, "maxfun": 2000},
-            )
-            for _ in range(_STARTS)
-        ),
-        key=lambda found: float(found.fun),
-    )
-    theta = best.x.reshape(p, size)
-    matrix = np.concatenate([np.eye(size), theta]) / (1 + theta.sum(axis=0))
-    return Dense(name="optimised matrix", matrix=_on_grid(matrix))
-
-
-def _opt0(flat: Floats, wanted: Floats, p: int) -> tuple[float, Floats]:
-    """``tr(D G D (I + T^T T)^-1)`` with ``D = diag(1 + column sums of T)``, and its gradient."""
-    theta = flat.reshape(p, -1)
-    d = 1 + theta.sum(axis=0)
-    # Woodbury: (I + T^T T)^-1 = I - T^T Y with Y = (I + T T^T)^-1 T.
-    y = scipy.linalg.solve(np.eye(p) + theta @ theta.T, theta, assume_a="pos")
-    scaled = wanted * d[:, None]  # D G
-    left = (y @ scaled) * d  # Y D G D
-    value = float((np.diag(wanted) * d * d).sum() - (left * theta).sum())
-    inner = left - (left @ theta.T) @ y  # Y D G D (I + T^T T)^-1
-    column = np.diag(wanted) * d - ((theta @ scaled) * y).sum(axis=0)
-    gradient = -2 * inner + 2 * column
-    return value, gradient.ravel()
 
 
 def _on_grid(matrix: Floats) -> Ints:

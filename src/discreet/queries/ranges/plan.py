@@ -25,12 +25,12 @@ from discreet.queries.ranges.noise import Price, families, price
 from discreet.queries.ranges.optimise import optimal_blocks
 from discreet.queries.ranges.roots import Roots
 from discreet.queries.ranges.strategy import Contribution, Strategy
+from discreet.queries.ranges.sums_optimise import LARGEST, optimal_sums
 from discreet.queries.ranges.workload import Lengths, Listed, Workload, listed
 
 BRANCHINGS = (2, 4, 8, 16, 32)
 _SMALL_GAUSSIAN = 1024
-_SMALL_LAPLACE = 256
-"""Up to these sizes matrices are optimised without being asked for: it takes seconds."""
+"""Up to this size matrices are optimised without being asked for: it takes seconds."""
 _TRIED = 1 << 14
 _TRIED_ROOTS = 1 << 20
 """Ranges among which the largest error is looked for; for square roots, ranges times cells."""
@@ -241,8 +241,8 @@ def _strategies(
         yield Roots(size=size, normalised=True)
         if size <= (dense.LARGEST_GAUSSIAN if thorough else _SMALL_GAUSSIAN):
             yield dense.optimal_gaussian(size, workload=workload)
-    elif size <= (dense.LARGEST_LAPLACE if thorough else _SMALL_LAPLACE):
-        yield dense.optimal_laplace(size, workload=workload)
+    elif size <= LARGEST:
+        yield optimal_sums(size, workload=workload)
 
 
 def tried_ranges(workload: Workload, size: int) -> tuple[Ints, Ints]:
