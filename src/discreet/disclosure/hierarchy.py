@@ -231,7 +231,8 @@ def name(value: object) -> str:
     if isinstance(value, float):  # also NumPy's
         if math.isnan(value):
             return MISSING
-        return str(int(value)) if value == int(value) and abs(value) < 2**53 else repr(float(value))
+        whole = value.is_integer() and abs(value) < 2**53
+        return str(int(value)) if whole else repr(float(value))
     return str(value)
 
 
@@ -249,10 +250,7 @@ def _numbers(series: Series) -> Any:
         raise OutOfDomain("intervals() needs a column of numbers: convert it, or group it by name.")
     if series.dtype.is_integer() and not series.is_null().any():
         return series.to_numpy()
-    doubles = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
-    if np.isinf(doubles).any():
-        raise OutOfDomain("intervals() needs finite numbers.")
-    return doubles
+    return series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
 
 
 def _bins(values: Floats, edges: tuple[float, ...]) -> Ints:

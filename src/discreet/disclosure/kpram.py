@@ -18,7 +18,7 @@ from discreet.core.exact import Number
 from discreet.disclosure.classes import Floats, Ints
 from discreet.disclosure.matrix import Pram, pram
 from discreet.disclosure.metrics import Utility, checked_edges, places, sample, utility
-from discreet.disclosure.uniform import unit
+from discreet.disclosure.uniform import between
 from discreet.noise.bits import Bits, system
 
 
@@ -64,10 +64,7 @@ def k_pram(
     counts = np.bincount(place, minlength=len(bins) - 1)
     if ((counts > 0) & (counts < least)).any():
         raise OutOfDomain(f"a bin holds fewer than k = {least} records: take wider bins.")
-    low, high = bins[place], bins[place + 1]
-    drawn = low + (high - low) * unit(len(x), system() if bits is None else bits)
-    # Rounding must not carry a value over its edge.
-    drawn = np.clip(drawn, low, np.nextafter(high, low))
+    drawn = between(bins[place], bins[place + 1], system() if bits is None else bits)
     return Redrawn(
         values=drawn, edges=bins, counts=counts, utility=utility(x, released=drawn, edges=bins)
     )

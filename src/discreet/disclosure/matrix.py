@@ -27,6 +27,8 @@ from discreet.noise.uniform import below
 Matrix: TypeAlias = tuple[tuple[Fraction, ...], ...]
 
 _LARGEST = 1 << 62
+_SHOWN = 8
+_CLOSE = Fraction(1, 10**12)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +50,9 @@ class Estimate:
         return np.sqrt(np.maximum(np.diag(self.covariance), 0))
 
     def __repr__(self) -> str:
-        pairs = zip(self.counts, self.std, strict=True)
-        shown = ", ".join(f"{count:.1f} ± {std:.1f}" for count, std in pairs)
+        pairs = list(zip(self.counts, self.std, strict=True))
+        shown = ", ".join(f"{count:.1f} ± {std:.1f}" for count, std in pairs[:_SHOWN])
+        shown += ", ..." if len(pairs) > _SHOWN else ""
         note = "" if self.unique else "; the matrix is singular: one of many solutions"
         return f"Estimate({shown}{note})"
 
@@ -82,14 +85,12 @@ class Pram:
         What one released category tells about the original one. It says nothing about other
         columns of the same row; for a guarantee use `discreet.randomised_response`.
         """
-        worst = 0.0
-        for column in zip(*self.matrix, strict=True):
-            low, high = min(column), max(column)
-            if low == 0 < high:
-                return math.inf
-            if high:
-                worst = max(worst, math.log(high / low))
-        return math.nextafter(worst, math.inf) if worst else 0.0
+        columns = [column for column in zip(*self.matrix, strict=True) if max(column) > 0]
+        if any(min(column) == 0 for column in columns):
+            return math.inf
+        ratio = max(max(column) / min(column) for column in columns)
+        logarithm = math.log(ratio.numerator) - math.log(ratio.denominator)
+        return logarithm * (1 + 1e-12) if ratio > 1 else 0.0
 
     def apply(self, codes: ArrayLike, *, bits: Bits | None = None) -> Ints:
         """Randomise codes 0 .. M - 1, each on its own, with exactly the stated chances."""
@@ -176,17 +177,21 @@ class Pram:
 def pram(matrix: Sequence[Sequence[Number]]) -> Pram:
     """Post-randomisation by a matrix: row k holds the chances of what category k becomes.
 
-    Entries are read as the rationals a person means (0.8 is 4/5), and rows must sum to exactly 1.
+    Entries are read as the rationals a person means (0.8 is 4/5). Rows must sum to 1; what rounded
+    entries lack of it, up to 10^-12, is given to the largest entry of the row.
 
     >>> pram([[0.8, 0.2], [0.2, 0.8]])
     Pram(2 categories, kept with chance 0.8 to 0.8; a category tells epsilon 1.386 of its original)
     """
-    rows = tuple(tuple(probability("matrix", entry) for entry in row) for row in matrix)
+    rows = [[probability("matrix", entry) for entry in row] for row in matrix]
     if not rows or any(len(row) != len(rows) for row in rows):
         raise InvalidArgument("matrix must be square, one row for each category.")
-    if any(sum(row) != 1 for row in rows):
-        raise InvalidArgument("rows of matrix must sum to exactly 1: give fractions, e.g. '1/3'.")
-    return Pram(stages=(rows,))
+    for row in rows:
+        lack = 1 - sum(row, Fraction(0))
+        if abs(lack) > _CLOSE:
+            raise InvalidArgument(f"rows of matrix must sum to 1, got {float(1 - lack):g}.")
+        row[row.index(max(row))] += lack
+    return Pram(stages=(tuple(map(tuple, rows)),))
 
 
 def kept_with(chance: Number, *, categories: int) -> Pram:

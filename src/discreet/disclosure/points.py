@@ -19,7 +19,7 @@ from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.disclosure.classes import Floats, Ints
 from discreet.disclosure.metrics import checked_edges, places
-from discreet.disclosure.uniform import unit
+from discreet.disclosure.uniform import between
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.laplace import laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
@@ -81,7 +81,7 @@ class PrivatePoints(Mechanism):
         if counts.sum() > _MOST_POINTS:
             raise Unsupported("there would be too many points: take a larger epsilon.")
         low, high = (np.repeat(ends, counts) for ends in (kept[:-1], kept[1:]))
-        drawn = low + (high - low) * unit(int(counts.sum()), source)
+        drawn = between(low, high, source)
         return Points(values=drawn, edges=kept, counts=counts, guarantee=self.guarantee)
 
     def certify(self) -> Certificate:

@@ -28,9 +28,10 @@ from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
 from discreet.noise.bits import Bits, system
 from discreet.noise.uniform import bernoulli
 
-# What logarithms of factorials may be off, relatively: see `worst_delta`.
+# Logarithms of factorials up to 2**15 are good to 10^-10; what underflows is rounded up.
 _ROUNDING = 1e-9
-_LONGEST = 1 << 20
+_SMALLEST = 1e-300
+_LONGEST = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +152,7 @@ def sampled_table(
 def worst_delta(*, k: int, rate: Number, epsilon: Number) -> float:
     """The exact delta of `sampled_table`, rounded up (Theorem there).
 
-    All terms of the sum are positive, so doubles are good to 10^-10. Sizes are scanned from k/g
+    All terms of the sum are positive, so doubles lose little. Sizes are scanned from k/g
     both ways until Chernoff's bound of what is left is below the maximum found: exp(-N KL(g, rate))
     upwards, exp(-N KL(k/N, rate)) for P(Bin(N) >= k) downwards.
     """
@@ -168,17 +169,27 @@ def worst_delta(*, k: int, rate: Number, epsilon: Number) -> float:
     ):
         worst = max(worst, _at_size(size, least, beta, g))
         size -= 1
-    return min(1.0, worst * (1 + _ROUNDING))
+    return max(worst * (1 + _ROUNDING), _SMALLEST)
 
 
 def _at_size(size: int, k: int, beta: float, g: float) -> float:
     """The sum of the theorem for one size of a group."""
     if size > _LONGEST:
         raise OutOfDomain("k is too large for an exact delta: lower it.")
-    # A count at the border may be taken or not: its term is zero up to rounding.
-    c = np.arange(max(k, math.floor(g * size)), size + 1)
+    # A count at the border may be taken or not: its term is zero up to rounding. From there on the
+    # law falls by at least this factor a step; gains are at most 1, so the rest is geometric.
+    factor = (1 - g) / g * beta / (1 - beta)
+    first = max(k, math.floor(g * size))
+    c = np.arange(first, min(size, first + _reach(factor)) + 1)
+    mass = np.exp(_log_binomial(c, size, beta))
     gain = np.maximum(c - g * size, 0) / (size * (1 - g))
-    return float(np.exp(_log_binomial(c, size, beta)) @ gain)
+    rest = mass[-1] * factor / (1 - factor) if c[-1] < size else 0.0
+    return float(mass @ gain + rest)
+
+
+def _reach(factor: float) -> int:
+    """After so many steps a geometric sequence is below 10^-20 of its beginning."""
+    return math.ceil(46 / -math.log(factor))
 
 
 def published_delta(*, k: int, rate: Number, epsilon: Number) -> float:
@@ -237,12 +248,13 @@ def _summed(k: int, beta: float, epsilon: float) -> float:
     """The divergence of a group of N rows from one of N - 1, both ways, by its definition."""
     grown = math.exp(epsilon)
     g = 1 - (1 - beta) / grown
-    worst, size = 0.0, k
+    worst, size, reach = 0.0, k, _reach((1 - g) / g * beta / (1 - beta))
     # Beyond k/g only sizes matter that Chernoff's bound does not rule out.
     while size <= k / g + 1 or math.exp(-size * _divergence(g, beta)) > worst:
-        c = np.arange(k, size + 1)
+        # Far above g N both laws have nothing left.
+        c = np.arange(k, min(size, math.ceil(k + g * size) + reach) + 1)
         p = np.exp(_log_binomial(c, size, beta))
-        q = np.append(np.exp(_log_binomial(c[:-1], size - 1, beta)), 0.0)
+        q = np.exp(_log_binomial(np.minimum(c, size - 1), size - 1, beta)) * (c < size)
         # Counts below k look alike; with size k - 1 there are no others.
         hidden = special.bdtr(k - 1, size, beta)
         hidden_less = special.bdtr(k - 1, size - 1, beta) if size > k else 1.0

@@ -16,6 +16,7 @@ def symmetric(size: int, bits: Bits) -> Floats:
     return np.ldexp((below(STEPS + 1, size, bits) - STEPS // 2).astype(np.float64), -51)
 
 
-def unit(size: int, bits: Bits) -> Floats:
-    """Uniform on the centres of 2**52 equal parts of [0, 1]."""
-    return np.ldexp((2 * below(STEPS, size, bits) + 1).astype(np.float64), -53)
+def between(low: Floats, high: Floats, bits: Bits) -> Floats:
+    """Uniform on the centres of 2**52 equal parts of each [low, high), rounded, never past high."""
+    unit = np.ldexp((2 * below(STEPS, len(low), bits) + 1).astype(np.float64), -53)
+    return np.clip(low + (high - low) * unit, low, np.nextafter(high, low))
