@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count, positive, probability
+from discreet.core.check import count, finite, positive
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus
 from discreet.mechanisms.local.oracle import Oracle
@@ -222,15 +222,19 @@ def the(
     if threshold is None:
         cut = Fraction(round(best_threshold(float(eps)) * 1024), 1024)
     else:
-        cut = (
-            Fraction(threshold)
-            if isinstance(threshold, str)
-            else probability("threshold", threshold)
-        )
-    if not Fraction(1, 2) <= cut <= 1:
-        raise InvalidArgument(f"threshold must lie in [1/2, 1], got {cut}.")
+        cut = _cut(threshold)
     made = ThresholdedHistogram(categories=_categories(categories), epsilon=eps, threshold=cut)
     return _distinct(made)
+
+
+def _cut(threshold: Number | str) -> Fraction:
+    try:
+        cut = Fraction(threshold) if isinstance(threshold, str) else finite("threshold", threshold)
+    except (ValueError, ZeroDivisionError):
+        raise InvalidArgument('threshold must be a number, or text such as "5/8".') from None
+    if not Fraction(1, 2) <= cut <= 1:
+        raise InvalidArgument(f"threshold must lie in [1/2, 1], got {threshold}.")
+    return cut
 
 
 def best_threshold(epsilon: float) -> float:

@@ -1,0 +1,186 @@
+"""Aggregates are a sum: any order, any split, through bytes and back; hostile input is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from discreet.core.errors import InvalidArgument
+from discreet.local import catalogue
+from discreet.local.aggregate import Aggregate
+from discreet.local.catalogue import from_description
+from discreet.mechanisms.local import catalogue as mechanisms
+from discreet.mechanisms.local.histogram import she
+from discreet.mechanisms.local.response import grr
+from discreet.mechanisms.local.unary import oue, sue, the
+from discreet.noise.bits import seeded
+
+ORACLES = [build(categories=11, epsilon=1.5) for build in (grr, sue, oue, the, she)]
+
+
+def reports(oracle, n=101):
+    return oracle.encode(np.arange(n) % 11, bits=seeded(90))
+
+
+@pytest.fixture(params=ORACLES, ids=lambda oracle: oracle.kind)
+def oracle(request):
+    return request.param
+
+
+def test_order_and_splits_do_not_matter(oracle):
+    rows = reports(oracle)
+    whole = Aggregate(oracle).add(rows)
+    assert (whole.reports, whole.refused) == (101, 0)
+    assert Aggregate(oracle).add(rows[::-1]) == whole
+    parts = [Aggregate(oracle).add(rows[start::3]) for start in range(3)]
+    assert parts[0] + parts[1] + parts[2] == whole
+    assert parts[2] + (parts[0] + parts[1]) == whole
+    assert whole + whole.empty() == whole
+    assert Aggregate(oracle).add(rows[:0]) == whole.empty()
+    assert parts[0] != whole
+    assert whole != 1
+
+
+def test_a_copy_is_apart_and_a_sum_leaves_its_parts(oracle):
+    one = Aggregate(oracle).add(reports(oracle))
+    copy = one.copy()
+    _ = one + one
+    assert one == copy
+    copy.add(reports(oracle, 5))
+    assert copy.reports == 106
+    assert one.reports == 101
+
+
+def test_bytes_and_lists_are_reports_too(oracle):
+    rows = reports(oracle)
+    whole = Aggregate(oracle).add(rows)
+    assert Aggregate(oracle).add(rows.tobytes()) == whole
+    assert Aggregate(oracle).add([row.tobytes() for row in rows]) == whole
+    assert Aggregate(oracle).add(memoryview(rows.tobytes())) == whole
+    assert Aggregate(oracle).add(b"") == Aggregate(oracle).add([]) == whole.empty()
+
+
+def test_reports_of_another_width_are_counted_and_move_nothing(oracle):
+    rows = reports(oracle)
+    counted = Aggregate(oracle).add([b"", rows[0].tobytes(), rows[1].tobytes() + b"\0"])
+    assert (counted.reports, counted.refused) == (1, 2)
+    counted = Aggregate(oracle).add(np.zeros((7, oracle.width + 1), dtype=np.uint8))
+    assert (counted.reports, counted.refused, counted.counts.any()) == (0, 7, False)
+    if oracle.width > 1:
+        cut = Aggregate(oracle).add(rows.tobytes()[:-1])
+        assert (cut.reports, cut.refused) == (100, 1)
+
+
+@pytest.mark.parametrize(
+    "bad", [np.zeros((2, 1)), np.zeros(3, dtype=np.uint8), np.full((1, 1), 300), ["text"], [1]]
+)
+def test_what_is_no_bytes_is_an_error_of_the_caller(bad):
+    with pytest.raises(InvalidArgument, match="reports must"):
+        Aggregate(ORACLES[0]).add(bad)
+
+
+def test_random_bytes_never_raise(oracle):
+    generator = np.random.default_rng(91)
+    counted = Aggregate(oracle)
+    for _ in range(20):
+        rows = generator.integers(0, 256, (generator.integers(0, 40), oracle.width), dtype=np.uint8)
+        before = counted.reports + counted.refused
+        counted.add(rows)
+        assert counted.reports + counted.refused == before + len(rows)
+    assert np.isfinite(counted.estimate().shares).all()
+
+
+def test_state_round_trips(oracle):
+    counted = Aggregate(oracle).add(reports(oracle)).add([b"bad bytes"])
+    state = counted.to_bytes()
+    assert Aggregate.from_bytes(state) == counted
+    assert Aggregate.from_bytes(state, oracle) == counted
+    assert Aggregate.from_bytes(state).add(reports(oracle)).reports == 202
+
+
+def test_a_state_cut_off_anywhere_is_refused():
+    state = Aggregate(ORACLES[0]).add(reports(ORACLES[0])).to_bytes()
+    for end in range(len(state)):
+        with pytest.raises(InvalidArgument, match="state"):
+            Aggregate.from_bytes(state[:end])
+    with pytest.raises(InvalidArgument, match="state"):
+        Aggregate.from_bytes(state + b"\0")
+
+
+def test_a_state_with_one_bit_changed_is_refused():
+    state = Aggregate(ORACLES[0]).add(reports(ORACLES[0])).to_bytes()
+    for place in range(len(state)):
+        damaged = bytearray(state)
+        damaged[place] ^= 1 << place % 8
+        with pytest.raises(InvalidArgument, match="state"):
+            Aggregate.from_bytes(bytes(damaged))
+
+
+def test_states_of_another_collection_are_refused():
+    state = Aggregate(oue(categories=11, epsilon=1)).to_bytes()
+    for other in (oue(categories=11, epsilon=2), oue(categories=12, epsilon=1), ORACLES[1]):
+        with pytest.raises(InvalidArgument, match="another collection"):
+            Aggregate.from_bytes(state, other)
+        with pytest.raises(InvalidArgument, match="same collection"):
+            Aggregate.from_bytes(state).merge(Aggregate(other))
+
+
+def test_shown_without_what_was_counted():
+    counted = Aggregate(ORACLES[2]).add(reports(ORACLES[2])).add([b""])
+    assert repr(counted) == "Aggregate(oue, reports=101, refused=1)"
+
+
+def test_descriptions_round_trip(oracle):
+    described = oracle.describe()
+    assert from_description(described) == oracle
+    assert from_description(json.dumps(described)) == oracle
+    assert described == oracle.describe()  # untouched
+    others = [other.fingerprint for other in ORACLES]
+    assert others.count(oracle.fingerprint) == 1
+
+
+GOOD = {"version": 1, "kind": "oue", "epsilon": "3/2", "categories": 11}
+BAD = [
+    ({"version": 2}, "version"),
+    ({"version": True}, "version"),
+    ({"version": None}, "version"),
+    ({"kind": "ouija"}, "kind"),
+    ({"kind": ["oue"]}, "kind"),
+    ({"epsilon": 1.5}, "epsilon"),
+    ({"epsilon": "6/4"}, "not as oue writes it"),
+    ({"epsilon": "0/1"}, "epsilon"),
+    ({"epsilon": "1/0"}, "epsilon"),
+    ({"epsilon": "-1/2"}, "epsilon"),
+    ({"categories": "11"}, "categories"),
+    ({"categories": 1}, "categories"),
+    ({"categories": None}, "categories"),
+    ({"colour": 1}, "no field 'colour'"),
+    ({"kind": "the", "threshold": [1]}, "threshold"),
+    ({"kind": "the"}, "not as the writes it"),
+    ({"kind": "she", "steps": 10**9}, "steps"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), BAD)
+def test_descriptions_that_are_not_understood_are_refused(change, message):
+    with pytest.raises(InvalidArgument, match=message):
+        from_description({**GOOD, **change})
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "1", '"oue"', "[" * 100_000, b"{}", {1: {2}}, 7])
+def test_what_is_no_description_is_refused(text):
+    with pytest.raises(InvalidArgument, match="JSON object"):
+        from_description(text)
+
+
+def test_a_field_left_out_is_refused():
+    for name in GOOD:
+        with pytest.raises(InvalidArgument):
+            from_description({key: value for key, value in GOOD.items() if key != name})
+
+
+def test_every_kind_has_a_factory_that_takes_epsilon():
+    assert mechanisms.KINDS.items() <= catalogue.KINDS.items()
+    for kind in catalogue.KINDS:
+        with pytest.raises(InvalidArgument, match="no field 'colour'"):
+            from_description({"version": 1, "kind": kind, "epsilon": "1/1", "colour": 1})
