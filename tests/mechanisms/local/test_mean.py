@@ -13,6 +13,7 @@ from scipy import stats
 
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
 from discreet.local.aggregate import Aggregate
+from discreet.local.catalogue import from_description
 from discreet.mechanisms.local.hybrid import best_mean, hybrid
 from discreet.mechanisms.local.laplace import local_laplace
 from discreet.mechanisms.local.piecewise import Piecewise, duchi, piecewise
@@ -251,10 +252,7 @@ def test_every_string_of_bytes_is_counted_and_moves_no_more_than_a_client(make):
 @pytest.mark.parametrize("make", MAKERS)
 def test_a_description_rebuilds_the_randomiser(make):
     made = make(epsilon=0.7, lower=0.1, upper=120)
-    text = json.loads(json.dumps(made.describe()))
-    makers = {maker.__name__: maker for maker in MAKERS}
-    assert text.pop("version") == 1
-    again = makers[text.pop("kind")](epsilon=Fraction(text.pop("epsilon")), **text)
+    again = from_description(json.dumps(made.describe()))
     assert again == made
     assert again.fingerprint == made.fingerprint
 

@@ -12,6 +12,7 @@ from scipy import optimize, stats
 
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
 from discreet.local.aggregate import Aggregate
+from discreet.local.catalogue import from_description
 from discreet.mechanisms.local.distribution import Distribution
 from discreet.mechanisms.local.reconstruct import fit
 from discreet.mechanisms.local.wave import half_width, square_wave
@@ -196,9 +197,7 @@ def test_every_string_of_bytes_is_counted():
 
 def test_a_description_rebuilds_the_wave():
     made = square_wave(cells=100, epsilon=0.3, lower=0.5, upper=7)
-    text = json.loads(json.dumps(made.describe()))
-    del text["version"], text["kind"]
-    assert square_wave(**{**text, "epsilon": Fraction(text["epsilon"])}) == made
+    assert from_description(json.dumps(made.describe())) == made
 
 
 def test_a_distribution_answers_for_itself():

@@ -24,6 +24,11 @@ KINDS: dict[str, str] = {
     "oue": _HERE + "unary:oue",
     "the": _HERE + "unary:the",
     "she": _HERE + "histogram:she",
+    "duchi": _HERE + "piecewise:duchi",
+    "piecewise": _HERE + "piecewise:piecewise",
+    "hybrid": _HERE + "hybrid:hybrid",
+    "local_laplace": _HERE + "laplace:local_laplace",
+    "square_wave": _HERE + "wave:square_wave",
 }
 """The randomisers of this room, by kind."""
 
