@@ -3,6 +3,9 @@
 import itertools
 
 import numpy as np
+from scipy.stats import chi2
+
+from tests.laws import ALPHA
 
 
 def every_report(oracle):
@@ -46,18 +49,31 @@ def check_moments(oracle):
     found = [moments(oracle, supports, v) for v in range(d)]
     for v, (mean, _) in enumerate(found):
         np.testing.assert_allclose(mean, np.eye(d)[v], atol=1e-12)
-    for inside in itertools.product([0, 1], repeat=d):
-        w = np.array(inside, dtype=float)
-        pinned = w - w.sum() / d
-        for v, (_, cov) in enumerate(found):
-            if not w.any():
-                continue
-            share = float(w[v])  # all clients alike: the share of the set is zero or one
-            exact = oracle.range_variance(w.sum(), share)
-            np.testing.assert_allclose(w @ cov @ w, exact, rtol=1e-9, atol=1e-11)
-            exact = oracle.pinned_variance(w.sum(), share)
-            np.testing.assert_allclose(pinned @ cov @ pinned, exact, rtol=1e-9, atol=1e-11)
+    sets = np.array(list(itertools.product([0, 1], repeat=d))[1:], dtype=float)
+    lengths = sets.sum(axis=1)
+    pinned = sets - lengths[:, None] / d
+    for v, (_, cov) in enumerate(found):
+        shares = sets[:, v]  # all clients alike: the share of a set is zero or one
+        for weights, law_of in ((sets, oracle.range_variance), (pinned, oracle.pinned_variance)):
+            variances = np.einsum("ki,ij,kj->k", weights, cov, weights)
+            exact = law_of(lengths, shares)
+            np.testing.assert_allclose(variances, exact, rtol=1e-9, atol=1e-11)
     contrast = np.zeros(d)
     contrast[:2] = 0.5**0.5, -(0.5**0.5)
     average = sum(cov for _, cov in found) / d
     np.testing.assert_allclose(contrast @ average @ contrast, oracle.contrast_variance(), rtol=1e-9)
+
+
+def follow(oracle, rows, value, *, number):
+    """Whether the reports of clients with one value come with their exact probabilities.
+
+    There are ``number`` reports that a client may send. One chi-square test at the tolerance of all
+    statistical tests; it needs 50 reports a cell.
+    """
+    keys, seen = np.unique(rows, axis=0, return_counts=True)
+    supports = np.array([oracle.supports(oracle.tally(key[None]).counts) for key in keys])
+    if not len(keys) == number == oracle.tally(keys).accepted:
+        return False
+    expected = len(rows) * law(oracle, supports, value)
+    assert expected.min() > 50
+    return np.sum((seen - expected) ** 2 / expected) <= chi2.isf(ALPHA, len(keys) - 1)

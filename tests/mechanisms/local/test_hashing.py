@@ -14,8 +14,7 @@ from discreet.mechanisms.local.packing import pack, padded, unpack
 from discreet.noise.bits import SeededBits, seeded
 from discreet.noise.tree import enumerate_sampler
 from discreet.noise.uniform import below, bernoulli_real
-from tests.block_reports import blocks, check_moments, every_report
-from tests.laws import frequency
+from tests.block_reports import blocks, check_moments, every_report, follow
 
 SMALL = [(2, 2), (3, 2), (4, 2), (4, 4), (5, 2), (7, 4), (8, 2), (8, 4)]
 
@@ -31,11 +30,9 @@ def test_a_report_moves_what_an_honest_one_moves(categories, hashes):
     """Whatever is accepted is a flat; the number accepted is that of independent forms."""
     oracle = olh(categories=categories, epsilon=1, hashes=hashes)
     supports = blocks(oracle)
-    b, points = oracle.hash_digits, oracle.points
-    matrices = math.prod(points - 2**k for k in range(b))
-    assert len(supports) == matrices * hashes
+    assert len(supports) == matrices(oracle) * hashes
     assert set(np.unique(supports)) <= {0, 1}
-    if categories == points:
+    if categories == oracle.points:
         assert (supports.sum(axis=1) == oracle.chosen).all()
 
 
@@ -70,20 +67,14 @@ def test_sampler_by_enumeration(value):
         assert float(mass) <= p <= float(mass + found.unresolved)
 
 
+def matrices(oracle):
+    """Number of matrices of independent forms."""
+    return math.prod(oracle.points - 2**k for k in range(oracle.hash_digits))
+
+
 def reports_follow(oracle, value, n=60_000):
-    """Whether all reports of a client come with their exact probabilities."""
     rows = oracle.encode(np.full(n, value), bits=seeded(11))
-    keys, seen = np.unique(rows, axis=0, return_counts=True)
-    supports = [oracle.supports(oracle.tally(key[None]).counts) for key in keys]
-    every = blocks(oracle)
-    holding = every[:, value].sum()
-    for support, times in zip(supports, seen, strict=True):
-        p = oracle.keep / holding
-        if support[value] == 0:
-            p = (1 - oracle.keep) / (len(every) - holding)
-        if not frequency(times, n, p):
-            return False
-    return len(keys) == len(every)
+    return follow(oracle, rows, value, number=matrices(oracle) << oracle.hash_digits)
 
 
 class LiesToo(Hashing):
