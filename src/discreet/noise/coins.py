@@ -100,11 +100,12 @@ class Patterns:
     def _remainder(self, size: int, bits: Bits) -> NDArray[np.intp]:
         """Places in ``rest``, with exactly the weights of the remainder."""
         words = bits.words(size)
-        whole, cutting = _borders(self, bits.width)
-        places = np.searchsorted(whole, words, side="right")
-        for i in np.flatnonzero(np.isin(words, cutting)):
+        borders = _borders(self, bits.width)
+        first = np.searchsorted(borders, words, side="left")
+        places = np.searchsorted(borders, words, side="right")
+        for i in np.flatnonzero(first != places):
             uniform = LazyUniform(bits, value=int(words[i]), bits=bits.width)
-            places[i] = self._decide(uniform, int(np.searchsorted(whole, words[i], side="left")))
+            places[i] = self._decide(uniform, int(first[i]))
         return places
 
     def _decide(self, uniform: LazyUniform, first: int) -> int:
@@ -116,15 +117,14 @@ class Patterns:
 
 
 @lru_cache(maxsize=64)
-def _borders(patterns: Patterns, width: int) -> tuple[Words, Words]:
-    """The words in which ends of weights lie, and those of them that an end cuts.
+def _borders(patterns: Patterns, width: int) -> Words:
+    """The words in which ends of weights lie, but for the last.
 
-    A word w is the interval [w, w + 1) / 2**width. An end in its inside, or above it, is not
-    passed; an end at or below its lower side is. Only an end strictly inside cuts it.
+    A word w is the interval [w, w + 1) / 2**width. An end at or below w is passed, an end at or
+    above w + 1 is not; only an end whose border is w itself can lie between them and cut it.
     """
     scaled = [end * (1 << width) for end in patterns.ends[:-1]]
-    whole = np.array([s.numerator // s.denominator for s in scaled], dtype=np.uint64)
-    return whole, whole[[s.denominator > 1 for s in scaled]]
+    return np.array([s.numerator // s.denominator for s in scaled], dtype=np.uint64)
 
 
 @lru_cache(maxsize=64)
