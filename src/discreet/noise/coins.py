@@ -28,7 +28,7 @@ Packed: TypeAlias = NDArray[np.uint8]
 """Rows of bits, eight to a byte, the first in the lowest place; bits past the end are zero."""
 
 # Bytes of coins made at once: indices, and what is found in them, stay in the cache.
-_CHUNK = 1 << 17
+_CHUNK = 1 << 18
 _INDEX_BITS = 16
 # Weights of patterns are whole numbers of 8 times this many bits.
 _LONGEST = 64
