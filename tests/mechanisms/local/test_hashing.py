@@ -1,5 +1,6 @@
 """Local hashing by linear maps: its law by enumeration, its sampler, and hostile reports."""
 
+import json
 import math
 from fractions import Fraction
 
@@ -8,6 +9,7 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.local.aggregate import Aggregate
+from discreet.mechanisms.local.catalogue import rebuild
 from discreet.mechanisms.local.hadamard import walsh_hadamard
 from discreet.mechanisms.local.hashing import Hashing, hadamard_response, olh
 from discreet.mechanisms.local.packing import pack, padded, unpack
@@ -249,3 +251,8 @@ def test_what_is_refused():
         olh(categories=(1 << 24) + 1, epsilon=1)
     with pytest.raises(OutOfDomain, match="whole numbers from 0 to 7"):
         olh(categories=8, epsilon=1).encode([8])
+
+
+def test_a_description_is_read_back():
+    for oracle in (olh(categories=100, epsilon=2), hadamard_response(categories=9, epsilon=0.1)):
+        assert rebuild(json.dumps(oracle.describe())) == oracle

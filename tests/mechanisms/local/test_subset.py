@@ -1,6 +1,7 @@
 """Subset selection: its law by enumeration, uniform sets, both wire forms, hostile reports."""
 
 import itertools
+import json
 import math
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ import pytest
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.local.aggregate import Aggregate
 from discreet.mechanisms.local import subset
+from discreet.mechanisms.local.catalogue import rebuild
 from discreet.mechanisms.local.packing import unpack
 from discreet.mechanisms.local.subset import SubsetSelection, subset_selection
 from discreet.noise.bits import SeededBits, seeded
@@ -187,3 +189,9 @@ def test_no_reports():
     for oracle in (subset_selection(categories=9, epsilon=1), listed(9, 2)):
         assert oracle.encode([], bits=seeded(1)).shape == (0, oracle.width)
         assert oracle.tally(np.empty((0, oracle.width), dtype=np.uint8)).accepted == 0
+
+
+def test_a_description_is_read_back():
+    for epsilon in (0.1, 2):
+        oracle = subset_selection(categories=100, epsilon=epsilon)
+        assert rebuild(json.dumps(oracle.describe())) == oracle

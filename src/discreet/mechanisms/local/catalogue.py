@@ -24,10 +24,13 @@ KINDS: dict[str, str] = {
     "oue": _HERE + "unary:oue",
     "the": _HERE + "unary:the",
     "she": _HERE + "histogram:she",
+    "olh": _HERE + "hashing:olh",
+    "subset_selection": _HERE + "subset:subset_selection",
     "duchi": _HERE + "piecewise:duchi",
     "piecewise": _HERE + "piecewise:piecewise",
     "hybrid": _HERE + "hybrid:hybrid",
     "local_laplace": _HERE + "laplace:local_laplace",
+    "several": _HERE + "several:several",
     "square_wave": _HERE + "wave:square_wave",
 }
 """The randomisers of this room, by kind."""

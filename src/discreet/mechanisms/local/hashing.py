@@ -46,7 +46,7 @@ _CHUNK = 1 << 16
 class Hashing(BlockOracle):
     """Randomised response on ``hash_digits`` random linear forms of the category."""
 
-    kind: ClassVar[str] = "hashing"
+    kind: ClassVar[str] = "olh"
     categories: int
     epsilon: Fraction
     hash_digits: int
@@ -73,7 +73,7 @@ class Hashing(BlockOracle):
         return self.points
 
     def parameters(self) -> dict[str, Any]:
-        return {"categories": self.categories, "hash_digits": self.hash_digits}
+        return {"categories": self.categories, "hashes": 1 << self.hash_digits}
 
     def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
         own = codes(value, self.categories)
@@ -134,10 +134,8 @@ class Hashing(BlockOracle):
         return whole.astype(np.float64)
 
     def __repr__(self) -> str:
-        return (
-            f"hashing({self.guarantee!r}, categories={self.categories}, "
-            f"hashes={1 << self.hash_digits})"
-        )
+        hashes = 1 << self.hash_digits
+        return f"olh({self.guarantee!r}, categories={self.categories}, hashes={hashes})"
 
 
 def olh(*, categories: int, epsilon: Number, hashes: int | None = None) -> Hashing:
