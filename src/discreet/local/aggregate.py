@@ -52,6 +52,19 @@ class Aggregate:
         self.refused += tally.refused
         return self
 
+    @classmethod
+    def from_frame(
+        cls, frame: object, randomiser: Randomiser, *, column: str = "report"
+    ) -> Aggregate:
+        """Count the reports in a column of a frame, a relation, a file or an Arrow stream.
+
+        Takes what `discreet.table` takes: DuckDB, Polars, pandas, pyarrow, paths. Of a Spark frame
+        every partition is summed by the worker that holds it.
+        """
+        from discreet.local import frames  # noqa: PLC0415 - it builds on this module
+
+        return frames.aggregate(frame, randomiser, column=column)
+
     def _rows(self, reports: Reports | bytes | Sequence[bytes]) -> Reports:
         width = self.randomiser.width
         if isinstance(reports, np.ndarray):

@@ -1,0 +1,95 @@
+"""One collection as everyone who takes part must know it: how to randomise, and what codes mean."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.local.catalogue import from_description
+from discreet.mechanisms.local.randomiser import Randomiser
+
+_LABELS = "labels"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection:
+    """A randomiser, with the names of its categories if they have any. All of it is public."""
+
+    randomiser: Randomiser
+    labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.labels:
+            return
+        many = getattr(self.randomiser, "categories", None)
+        if many is None:
+            raise InvalidArgument(f"labels are for categories; {self.randomiser.kind} has none.")
+        if not all(isinstance(label, str) for label in self.labels):
+            raise InvalidArgument("labels must be texts.")
+        if len(self.labels) != many or len(set(self.labels)) != many:
+            raise InvalidArgument(f"labels must be {many} different texts, one for each category.")
+
+    def describe(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        described = self.randomiser.describe()
+        return {**described, _LABELS: list(self.labels)} if self.labels else described
+
+    def to_json(self) -> str:
+        """The same text for the same collection, always: its fingerprint is taken of it."""
+        return json.dumps(self.describe(), sort_keys=True, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> Collection:
+        """Read what `to_json` (or a person) wrote."""
+        try:
+            described = json.loads(text)
+        except (ValueError, RecursionError):
+            raise InvalidArgument("A collection must be one JSON object.") from None
+        if not isinstance(described, dict):
+            raise InvalidArgument("A collection must be one JSON object.")
+        labels = described.pop(_LABELS, [])
+        if not isinstance(labels, list):
+            raise InvalidArgument("labels must be a list of texts.")
+        return Collection(randomiser=from_description(described), labels=tuple(labels))
+
+    @property
+    def fingerprint(self) -> str:
+        """Sixteen hexadecimal digits that differ between collections."""
+        return sha256(self.to_json().encode()).hexdigest()[:16]
+
+    def parse(self, texts: Sequence[str], *, unknown: str | None = None) -> NDArray[Any]:
+        """Private values as they stand in a file, in the form that `encode` takes.
+
+        With labels each value is one of them (what is none becomes ``unknown`` if that is given);
+        without, whole numbers or numbers.
+        """
+        if not self.labels:
+            return _numbers(texts)
+        places = {label: place for place, label in enumerate(self.labels)}
+        if unknown is not None and unknown not in places:
+            raise InvalidArgument(f"unknown must be one of the labels, got {unknown!r}.")
+        other = -1 if unknown is None else places[unknown]
+        found = np.fromiter((places.get(text, other) for text in texts), np.int64, len(texts))
+        if found.size and found.min() < 0:
+            raise OutOfDomain(
+                "Every value must be one of the collection's labels: name the one that stands for "
+                "all others with unknown (--unknown)."
+            )
+        return found
+
+
+def _numbers(texts: Sequence[str]) -> NDArray[Any]:
+    for kind in (int, float):
+        try:
+            return np.array([kind(text) for text in texts], dtype=np.dtype(kind))
+        except (ValueError, OverflowError):
+            continue
+    # Raised outside of the handler: the original would quote a value.
+    raise OutOfDomain("Every value must be a number.")

@@ -1,0 +1,222 @@
+"""Reports in files and pipes: one header that says of which collection, then rows of bytes.
+
+    offset  bytes  what
+    0       8      89 44 4C 52 0D 0A 1A 0A: no text file begins so, and no transfer as text keeps it
+    8       4      version of this format, 1 (numbers are unsigned, little-endian)
+    12      4      width: bytes of one report
+    16      4      length of the description
+    20      16     identity of this file, drawn when it was begun
+    36      16     fingerprint of the description: the first 16 hexadecimal digits of its SHA-256
+    52      length description of the collection: JSON in UTF-8
+    then           reports, one after the other, until the file ends
+
+A file grows at its end. An unfinished report at the end is not read: its rest may still come. Since
+a file keeps its identity when it is copied, moved or sent through a pipe, a server can tell how
+much of it has been counted.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+import numpy as np
+
+from discreet.core.errors import InvalidArgument, PrivacyError
+from discreet.local.collection import Collection
+from discreet.mechanisms.local.randomiser import Reports
+
+MAGIC = b"\x89DLR\r\n\x1a\n"
+VERSION = 1
+CHUNK = 1 << 22
+"""Bytes that are read at once, give or take a report."""
+_FIXED = struct.Struct("<8sIII16s16s")
+_LONGEST_DESCRIPTION = 1 << 26
+_WIDEST = 1 << 24
+
+
+class NotReports(PrivacyError):
+    """What was read is no file of reports, or one of a version that is not known here."""
+
+
+class Unfinished(NotReports):
+    """The file ends within its header: whoever began it was stopped. It holds no report."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """The beginning of a file of reports: all that is needed to cut the rest into reports."""
+
+    width: int
+    identity: str
+    fingerprint: str
+    description: str
+
+    @property
+    def length(self) -> int:
+        """Where the first report begins."""
+        return _FIXED.size + len(self.description.encode())
+
+    def to_bytes(self) -> bytes:
+        """As it stands in the file."""
+        text = self.description.encode()
+        names = bytes.fromhex(self.identity), self.fingerprint.encode()
+        return _FIXED.pack(MAGIC, VERSION, self.width, len(text), *names) + text
+
+
+def header(collection: Collection) -> Header:
+    """Of a new file, with an identity of its own."""
+    return Header(
+        width=collection.randomiser.width,
+        identity=secrets.token_hex(16),
+        fingerprint=collection.fingerprint,
+        description=collection.to_json(),
+    )
+
+
+def read_header(stream: BinaryIO) -> Header:
+    """Read a header, and leave the stream at the first report."""
+    fixed = _read(stream, _FIXED.size)
+    if fixed[: len(MAGIC)] != MAGIC[: len(fixed)]:
+        raise NotReports("does not begin as a file of reports does.")
+    if len(fixed) < _FIXED.size:
+        raise Unfinished("ends within its header.")
+    _, version, width, length, identity, digits = _FIXED.unpack(fixed)
+    if version != VERSION:
+        raise NotReports(f"has version {version} of the format; known here is {VERSION}.")
+    if not 0 < width <= _WIDEST or length > _LONGEST_DESCRIPTION:
+        raise NotReports("has a header with impossible lengths.")
+    text = _read(stream, length)
+    if len(text) < length:
+        raise Unfinished("ends within its header.")
+    if sha256(text).hexdigest()[:16].encode() != digits:
+        raise NotReports("has a damaged header: description and fingerprint disagree.")
+    try:
+        description = text.decode()
+    except UnicodeDecodeError:
+        raise NotReports("has a description that is no text.") from None
+    return Header(
+        width=width,
+        identity=identity.hex(),
+        fingerprint=digits.decode(),
+        description=description,
+    )
+
+
+def chunks(
+    stream: BinaryIO, head: Header, *, skip: int = 0, rows: int | None = None
+) -> Iterator[Reports]:
+    """All whole reports behind a header but the first ``skip``, so many ``rows`` at a time."""
+    per_chunk = rows or max(1, CHUNK // head.width)
+    left = skip * head.width
+    if left and stream.seekable():
+        stream.seek(left, os.SEEK_CUR)
+    else:
+        while left and (some := stream.read(min(left, CHUNK))):
+            left -= len(some)
+    while data := _read(stream, per_chunk * head.width):
+        whole = len(data) // head.width
+        if whole:
+            found = np.frombuffer(data, dtype=np.uint8, count=whole * head.width)
+            yield found.reshape(whole, head.width)
+
+
+def _read(stream: BinaryIO, many: int) -> bytes:
+    """So many bytes, fewer only at the end: a pipe hands out what it has."""
+    parts = []
+    while many > 0 and (some := stream.read(many)):
+        parts.append(some)
+        many -= len(some)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+class Writer:
+    """Appends reports to a file, or to a pipe that is already open. One writer at a time.
+
+    What an earlier writer left unfinished at the end of the file is cut off; what is whole stays.
+    """
+
+    def __init__(self, target: str | Path | BinaryIO, collection: Collection) -> None:
+        self.width = collection.randomiser.width
+        self.written = 0
+        self._owned = isinstance(target, str | Path)
+        if isinstance(target, str | Path):
+            self._stream = _opened(Path(target), collection)
+        else:
+            self._stream = target
+            self._stream.write(header(collection).to_bytes())
+
+    def write(self, reports: Reports) -> None:
+        """Append reports."""
+        rows = np.ascontiguousarray(reports, dtype=np.uint8)
+        if rows.ndim != 2 or rows.shape[1] != self.width:
+            raise InvalidArgument(f"reports must be rows of {self.width} bytes.")
+        self._stream.write(rows.data if rows.size else b"")
+        self.written += len(rows)
+
+    def close(self) -> None:
+        """Bring everything to the disk."""
+        self._stream.flush()
+        if self._owned:
+            os.fsync(self._stream.fileno())
+            self._stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _opened(path: Path, collection: Collection) -> BinaryIO:
+    """A file at its end, behind the last whole report."""
+    try:
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        stream = path.open("r+b")
+    except OSError as error:
+        raise InvalidArgument(f"{path} cannot be written ({type(error).__name__}).") from None
+    try:
+        if _begun(stream, path, collection):
+            return stream
+        stream.seek(0)
+        stream.truncate()
+        stream.write(header(collection).to_bytes())
+        stream.flush()
+    except BaseException:
+        stream.close()
+        raise
+    return stream
+
+
+def _begun(stream: BinaryIO, path: Path, collection: Collection) -> bool:
+    """Whether there is a header; one that a crash cut short may be written again."""
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(0)
+    try:
+        head = read_header(stream)
+    except Unfinished:
+        return False
+    except NotReports as error:
+        raise InvalidArgument(f"{path} {error} Choose another file.") from None
+    if head.fingerprint != collection.fingerprint or head.width != collection.randomiser.width:
+        raise InvalidArgument(
+            f"{path} holds reports of another collection ({head.fingerprint}): choose another file."
+        )
+    tail = (size - head.length) % head.width
+    stream.truncate(size - tail)
+    stream.seek(size - tail)
+    return True

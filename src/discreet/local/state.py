@@ -1,0 +1,316 @@
+"""Counting that can be stopped at any moment: how much of which file is in the sum, with the sum.
+
+The state of a count is an SQLite database. Sum and positions change in one transaction, so whoever
+comes back after a crash finds both as they were at the same moment, and goes on from there: every
+report is counted once, however often the count is begun again. One process at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self, TypeAlias
+
+from discreet.core.errors import InvalidArgument, PrivacyError
+from discreet.local import frames
+from discreet.local.aggregate import Aggregate
+from discreet.local.collection import Collection
+from discreet.local.files import CHUNK, Header, NotReports, chunks, read_header
+
+Progress: TypeAlias = Callable[[int], None]
+"""Told how many more bytes have been read."""
+COLUMNAR = frozenset({".csv", ".parquet", ".pq", ".arrow", ".feather", ".ipc"})
+"""Files with reports in a column; all others begin with a header."""
+EVERY = 5.0
+"""Seconds between two writes of the state."""
+_VERSION = "1"
+_TABLES = (
+    "CREATE TABLE held (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID",
+    "CREATE TABLE files (name TEXT PRIMARY KEY, counted INTEGER NOT NULL, digest TEXT) STRICT",
+)
+_SHARE = 20  # writing the state takes at most one part in so many of the time
+_LONGEST_CHUNK = 1 << 26
+
+
+class StateFailure(PrivacyError):
+    """The state of a count could not be read or written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What a file added: reports that were new, and why it was left out if it was."""
+
+    name: str
+    reports: int = 0
+    refused: int = 0
+    note: str = ""
+
+
+class State:
+    """A sum and what is in it, in a file or (``path=None``) in memory."""
+
+    def __init__(self, path: str | Path | None, collection: Collection | None = None) -> None:
+        with _failures("opened"):
+            self._base = _connect(path)
+        try:
+            with _failures("opened"):
+                self.collection = self._settle(collection)
+                held = self._get("aggregate")
+        except BaseException:
+            self._base.close()
+            raise
+        randomiser = self.collection.randomiser
+        self.aggregate = (
+            Aggregate(randomiser) if held is None else Aggregate.from_bytes(held, randomiser)
+        )
+        self._moved: dict[str, tuple[int, str | None]] = {}
+
+    def counted(self, name: str) -> tuple[int, str | None]:
+        """How many reports of this file are in the sum; of a file without identity, its digest."""
+        if name in self._moved:
+            return self._moved[name]
+        query = "SELECT counted, digest FROM files WHERE name = ?"
+        with _failures("read"):
+            found = self._base.execute(query, (name,)).fetchone()
+        return (0, None) if found is None else (int(found[0]), found[1])
+
+    def move(self, name: str, *, counted: int, digest: str | None = None) -> None:
+        """Remember, together with the sum as it now is, how many reports of a file are in it."""
+        self._moved[name] = (counted, digest)
+
+    def save(self) -> None:
+        """Write the sum and the positions, both or neither."""
+        with _failures("written"), self._transaction():
+            self._put("aggregate", self.aggregate.to_bytes())
+            self._base.executemany(
+                "INSERT OR REPLACE INTO files VALUES (?, ?, ?)",
+                ((name, *place) for name, place in self._moved.items()),
+            )
+        self._moved.clear()
+
+    def merge(self, other: State) -> None:
+        """Take over another count of the same collection, unless they share a file."""
+        if other.collection != self.collection:
+            raise InvalidArgument("The states belong to different collections.")
+        for name, place in other.files():
+            if self.counted(name) != (0, None):
+                raise InvalidArgument(
+                    "Two of the states have counted the same file: its reports would count twice."
+                )
+            self.move(name, counted=place[0], digest=place[1])
+        self.aggregate.merge(other.aggregate)
+
+    def files(self) -> Iterator[tuple[str, tuple[int, str | None]]]:
+        """Everything that is in the sum, by its name."""
+        known: dict[str, tuple[int, str | None]] = {}
+        with _failures("read"):
+            for name, counted, digest in self._base.execute("SELECT * FROM files"):
+                known[name] = (counted, digest)
+        yield from (known | self._moved).items()
+
+    def close(self) -> None:
+        """Let go of the file, without writing."""
+        self._base.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _settle(self, collection: Collection | None) -> Collection:
+        """Make the database, or check that it is of this collection."""
+        if not self._base.execute("SELECT 1 FROM sqlite_schema WHERE name = 'held'").fetchall():
+            if collection is None:
+                raise InvalidArgument("The state must be a file that a count has written.")
+            with self._transaction():
+                for table in _TABLES:
+                    self._base.execute(table)
+                self._put("version", _VERSION.encode())
+                self._put("collection", collection.to_json().encode())
+        if self._get("version") != _VERSION.encode():
+            raise InvalidArgument("The state was written by another version of discreet.")
+        held = Collection.from_json((self._get("collection") or b"").decode())
+        if collection is not None and held != collection:
+            raise InvalidArgument(
+                f"The state belongs to another collection ({held.fingerprint}, not "
+                f"{collection.fingerprint}): name another file, or the collection it was begun for."
+            )
+        return held
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._base.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._base.execute("ROLLBACK")
+            raise
+        self._base.execute("COMMIT")
+
+    def _get(self, name: str) -> bytes | None:
+        found = self._base.execute("SELECT value FROM held WHERE name = ?", (name,)).fetchone()
+        return None if found is None else bytes(found[0])
+
+    def _put(self, name: str, value: bytes) -> None:
+        self._base.execute("INSERT OR REPLACE INTO held VALUES (?, ?)", (name, value))
+
+
+def count(
+    state: State,
+    inputs: Sequence[str | Path | BinaryIO],
+    *,
+    column: str = "report",
+    every: float = EVERY,
+    progress: Progress = lambda _: None,
+) -> list[Counted]:
+    """Add all reports that are not in the sum yet; the state is on disk when this returns.
+
+    Inputs are files of reports, files with a column of reports (by their suffix), open pipes.
+    A file of reports may have grown since; one with a column must not have changed.
+    """
+    clock = _Clock(state, every)
+    done = []
+    try:
+        for one in inputs:
+            before = state.aggregate.reports, state.aggregate.refused
+            name, note = _name(one), ""
+            try:
+                _add(state, one, column=column, clock=clock, progress=progress)
+            except NotReports as error:
+                note = str(error)
+            done.append(
+                Counted(
+                    name=name,
+                    reports=state.aggregate.reports - before[0],
+                    refused=state.aggregate.refused - before[1],
+                    note=note,
+                )
+            )
+    except PrivacyError:
+        state.save()
+        raise
+    # Nothing is written after any other error, an interrupt say: it may have hit half a sum.
+    state.save()
+    return done
+
+
+class _Clock:
+    """Writes the state now and then."""
+
+    def __init__(self, state: State, every: float) -> None:
+        self.state = state
+        self.every = every
+        self.due = time.monotonic() + every
+
+    def tick(self) -> None:
+        start = time.monotonic()
+        if start < self.due:
+            return
+        self.state.save()
+        end = time.monotonic()
+        self.due = end + max(self.every, _SHARE * (end - start) if self.every else 0.0)
+
+
+def _name(one: str | Path | BinaryIO) -> str:
+    return str(one) if isinstance(one, str | Path) else "standard input"
+
+
+def _add(
+    state: State, one: str | Path | BinaryIO, *, column: str, clock: _Clock, progress: Progress
+) -> None:
+    if not isinstance(one, str | Path):
+        _stream(state, one, clock, progress)
+        return
+    path = Path(one)
+    try:
+        stream = path.open("rb")
+    except OSError as error:
+        raise InvalidArgument(f"{path} cannot be read ({type(error).__name__}).") from None
+    with stream:
+        if path.suffix.lower() in COLUMNAR:
+            _column(state, path, stream, column)
+            progress(stream.seek(0, os.SEEK_END))
+        else:
+            _stream(state, stream, clock, progress)
+
+
+def _stream(state: State, stream: BinaryIO, clock: _Clock, progress: Progress) -> None:
+    """Count what is new behind a header."""
+    head = read_header(stream)
+    place, _ = state.counted(head.identity)
+    ours = head.fingerprint == state.collection.fingerprint
+    progress(head.length + place * head.width)
+    for rows in chunks(stream, head, skip=place, rows=_rows(head, state)):
+        if ours:
+            state.aggregate.add(rows)
+        else:
+            state.aggregate.refused += len(rows)
+        place += len(rows)
+        state.move(head.identity, counted=place)
+        progress(rows.size)
+        clock.tick()
+    if not ours:
+        raise NotReports(f"holds reports of another collection ({head.fingerprint}): refused.")
+
+
+def _rows(head: Header, state: State) -> int:
+    """Reports to be added at once: as many as there are counts, in bounded memory."""
+    most = _LONGEST_CHUNK // head.width
+    return max(1, CHUNK // head.width, min(most, state.collection.randomiser.size))
+
+
+def _column(state: State, path: Path, stream: BinaryIO, column: str) -> None:
+    """Count a file with a column of reports as a whole, once."""
+    name, digest = f"path:{path.resolve()}", _digest(stream)
+    _, before = state.counted(name)
+    if before == digest:
+        return
+    if before is not None:
+        raise InvalidArgument(
+            f"{path} was counted when it held something else: put new reports into a new file."
+        )
+    found = frames.aggregate(path, state.collection.randomiser, column=column)
+    state.aggregate.merge(found)
+    state.move(name, counted=found.reports + found.refused, digest=digest)
+
+
+def _digest(stream: BinaryIO) -> str:
+    known = sha256()
+    while some := stream.read(CHUNK):
+        known.update(some)
+    return known.hexdigest()
+
+
+def _connect(path: str | Path | None) -> sqlite3.Connection:
+    """An exclusive connection whose commits are on disk."""
+    base = sqlite3.connect(":memory:" if path is None else path, timeout=1.0, isolation_level=None)
+    for setting in ("locking_mode = EXCLUSIVE", "journal_mode = DELETE", "synchronous = FULL"):
+        with closing(base.execute(f"PRAGMA {setting}")):
+            pass
+    return base
+
+
+@contextmanager
+def _failures(what: str) -> Iterator[None]:
+    """The errors of the store in our own words."""
+    try:
+        yield
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+        raise StateFailure(
+            f"The state could not be {what} ({type(error).__name__}): another process may have it "
+            "open, the disk may be full, or the file is no state of a count."
+        ) from None

@@ -1,0 +1,206 @@
+"""A count that is stopped and begun again counts every report once."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet.core.errors import InvalidArgument
+from discreet.local import state as module
+from discreet.local.aggregate import Aggregate
+from discreet.local.collection import Collection
+from discreet.local.files import Writer
+from discreet.local.state import State, StateFailure, count
+from discreet.mechanisms.local.response import grr
+from discreet.mechanisms.local.unary import oue
+from discreet.noise.bits import seeded
+
+HERE = Path(__file__).parent
+GRR = Collection(randomiser=grr(categories=300, epsilon=1))
+OUE = Collection(randomiser=oue(categories=20, epsilon=2))
+
+
+def reports(collection, many, seed=1):
+    codes = np.arange(many) % collection.randomiser.categories
+    return collection.randomiser.encode(codes, bits=seeded(seed))
+
+
+def write(path, collection, rows):
+    with Writer(path, collection) as writer:
+        writer.write(rows)
+    return path
+
+
+def summed(collection, *parts):
+    total = Aggregate(collection.randomiser)
+    for part in parts:
+        total.add(part)
+    return total
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Chunks of a few reports, so that there are many."""
+    monkeypatch.setattr(module, "CHUNK", 8)
+    monkeypatch.setattr(module, "_LONGEST_CHUNK", 16)
+
+
+def test_files_are_counted_once_however_they_are_named(tmp_path, small):
+    rows = reports(GRR, 100)
+    one = write(tmp_path / "one.dlr", GRR, rows[:60])
+    two = write(tmp_path / "two.dlr", GRR, rows[60:])
+    with State(tmp_path / "s.agg", GRR) as state:
+        assert [c.reports for c in count(state, [one, two, one])] == [60, 40, 0]
+        assert state.aggregate == summed(GRR, rows)
+    moved = one.rename(tmp_path / "renamed.dlr")
+    copied = tmp_path / "copy.dlr"
+    copied.write_bytes(two.read_bytes())
+    more = reports(GRR, 7, seed=2)
+    write(moved, GRR, more)  # it grows
+    with State(tmp_path / "s.agg", GRR) as state:
+        piped = io.BytesIO(two.read_bytes())
+        assert [c.reports for c in count(state, [moved, copied, piped])] == [7, 0, 0]
+        assert state.aggregate == summed(GRR, rows, more)
+
+
+def test_a_tail_that_is_still_being_written_is_left_for_later(tmp_path):
+    rows = reports(OUE, 10)
+    path = write(tmp_path / "a.dlr", OUE, rows)
+    whole = path.read_bytes()
+    with State(tmp_path / "s.agg", OUE) as state:
+        for cut, new in ((4, 8), (3, 1), (1, 0), (0, 1)):
+            path.write_bytes(whole[: len(whole) - cut])
+            assert count(state, [path])[0].reports == new
+        assert state.aggregate == summed(OUE, rows)
+
+
+def test_foreign_and_broken_files_are_told_and_move_nothing(tmp_path):
+    rows = reports(GRR, 20)
+    good = write(tmp_path / "good.dlr", GRR, rows)
+    foreign = write(tmp_path / "foreign.dlr", OUE, reports(OUE, 30))
+    broken = tmp_path / "broken.dlr"
+    broken.write_bytes(os.urandom(1000))
+    empty = tmp_path / "empty.dlr"
+    empty.write_bytes(b"")
+    with State(None, GRR) as state:
+        for _ in range(2):
+            found = count(state, [foreign, broken, good, empty])
+            assert [bool(c.note) for c in found] == [True, True, False, True]
+            assert "another collection" in found[0].note
+        assert [c.refused for c in found] == [0, 0, 0, 0]
+        assert np.array_equal(state.aggregate.counts, summed(GRR, rows).counts)
+        assert (state.aggregate.reports, state.aggregate.refused) == (20, 30)
+        with pytest.raises(InvalidArgument, match="cannot be read"):
+            count(state, [tmp_path / "gone.dlr"])
+
+
+def test_malformed_reports_are_refused(tmp_path):
+    rows = reports(GRR, 20)
+    wrong = np.full((5, 2), 255, np.uint8)
+    path = write(tmp_path / "a.dlr", GRR, np.concatenate([rows, wrong]))
+    with State(None, GRR) as state:
+        assert [(c.reports, c.refused) for c in count(state, [path])] == [(20, 5)]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_file_with_a_column_is_counted_as_a_whole(tmp_path, suffix):
+    rows = reports(GRR, 50)
+    path = tmp_path / f"a{suffix}"
+    frame = pl.DataFrame({"r": [row.tobytes().hex() for row in rows], "x": range(50)})
+
+    def store(table):
+        table.write_csv(path) if suffix == ".csv" else table.write_parquet(path)
+
+    store(frame)
+    with State(tmp_path / "s.agg", GRR) as state:
+        assert [c.reports for c in count(state, [path, path], column="r")] == [50, 0]
+        assert state.aggregate == summed(GRR, rows)
+        with pytest.raises(InvalidArgument, match="column 'report'"):
+            count(state, [write_other(tmp_path, suffix, frame)])
+    store(frame.head(20))
+    with State(tmp_path / "s.agg", GRR) as state, pytest.raises(InvalidArgument, match="new file"):
+        count(state, [path], column="r")
+
+
+def write_other(folder, suffix, frame):
+    path = folder / f"b{suffix}"
+    frame.write_csv(path) if suffix == ".csv" else frame.write_parquet(path)
+    return path
+
+
+def test_states_add_up_unless_they_share_a_file(tmp_path):
+    rows = reports(GRR, 100)
+    paths = [write(tmp_path / f"{i}.dlr", GRR, rows[i::3]) for i in range(3)]
+    for i in range(3):
+        with State(tmp_path / f"{i}.agg", GRR) as state:
+            count(state, [paths[i], paths[0]] if i == 2 else [paths[i]])
+    with State(tmp_path / "0.agg") as first, State(tmp_path / "1.agg") as second:
+        first.merge(second)
+        assert first.aggregate == summed(GRR, rows[0::3], rows[1::3])
+        with State(tmp_path / "2.agg") as third, pytest.raises(InvalidArgument, match="same file"):
+            first.merge(third)
+        with State(None, OUE) as other, pytest.raises(InvalidArgument, match="different"):
+            first.merge(other)
+    with State(tmp_path / "0.agg") as again:  # merging in memory did not write
+        assert again.aggregate == summed(GRR, rows[0::3])
+
+
+def test_a_state_is_of_one_collection_and_one_process(tmp_path):
+    path = tmp_path / "s.agg"
+    with State(path, GRR), pytest.raises(StateFailure, match="another process"):
+        State(path, GRR)
+    with pytest.raises(InvalidArgument, match="another collection"):
+        State(path, OUE)
+    with pytest.raises(InvalidArgument, match="a count has written"):
+        State(tmp_path / "new.agg")
+    junk = tmp_path / "junk.agg"
+    junk.write_bytes(b"no database at all, but long enough to be looked at" * 20)
+    with pytest.raises(StateFailure, match="no state"):
+        State(junk, GRR)
+
+
+def test_an_interrupt_within_a_sum_writes_nothing_that_is_half_done(tmp_path, monkeypatch, small):
+    """An interrupt may come after counts have moved and before the position has."""
+    rows = reports(GRR, 100)
+    path = write(tmp_path / "a.dlr", GRR, rows)
+    add = Aggregate.add
+    calls = []
+
+    def interrupted(self, some):
+        add(self, some)
+        calls.append(1)
+        if len(calls) == 9:
+            raise KeyboardInterrupt
+        return self
+
+    monkeypatch.setattr(Aggregate, "add", interrupted)
+    with State(tmp_path / "s.agg", GRR) as state, pytest.raises(KeyboardInterrupt):
+        count(state, [path], every=0)
+    with State(tmp_path / "s.agg", GRR) as state:
+        assert 0 < state.aggregate.reports < 100
+        count(state, [path], every=0)
+        assert state.aggregate == summed(GRR, rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("careless", [False, True])
+def test_killed_at_any_moment_every_report_counts_once(tmp_path, careless):
+    """The careless version writes the sum before the position: the test must notice."""
+    rows = reports(GRR, 6000)
+    for i in range(3):
+        write(tmp_path / f"{i}.dlr", GRR, rows[i::3])
+    (tmp_path / "c.json").write_text(GRR.to_json())
+    command = [sys.executable, str(HERE / "counting.py"), str(tmp_path)]
+    told = subprocess.run(
+        command + ["careless"] * careless, check=True, capture_output=True, text=True, timeout=300
+    )
+    assert int(told.stdout) > 10  # kills
+    with State(tmp_path / "s.agg") as state:
+        assert (state.aggregate == summed(GRR, rows)) != careless
