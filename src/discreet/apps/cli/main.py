@@ -8,6 +8,7 @@ from typing import Literal
 
 import click
 
+from discreet.apps.cli.local import local
 from discreet.core.errors import PrivacyError, Unsupported
 
 EXIT_REFUSED = 2
@@ -161,6 +162,9 @@ def completion(shell: str) -> None:
     if made is None:  # pragma: no cover - click knows all three
         raise Unsupported(f"click cannot complete in {shell}.")
     click.echo(made(main, {}, "discreet", "_DISCREET_COMPLETE").source())
+
+
+main.add_command(local)
 
 
 @main.group()

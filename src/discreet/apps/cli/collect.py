@@ -1,0 +1,234 @@
+"""What the commands of `discreet local` do: read, call, show."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.table import Table
+
+from discreet.apps.cli.kinds import make
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.data.source import open_source, sealed
+from discreet.local import frames
+from discreet.local.collection import Collection
+from discreet.local.files import Writer
+from discreet.local.state import COLUMNAR, Counted, State, count
+from discreet.mechanisms.local.frequencies import Frequencies
+
+_VALUES = 1 << 16  # encoded at once
+_SHOWN = 20
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """Where an estimate goes, and the level of its intervals."""
+
+    as_json: bool
+    csv_file: Path | None
+    level: float
+
+
+def describe(kind: str, *, epsilon: float, labels: Path | None, given: Mapping[str, Any]) -> int:
+    """Print the collection, and tell what to expect of it."""
+    names = () if labels is None else tuple(_text(labels).splitlines())
+    if names:
+        given = {"categories": len(names), **given}
+    collection = Collection(randomiser=make(kind, epsilon=epsilon, given=given), labels=names)
+    print(json.dumps(collection.describe(), indent=1, ensure_ascii=False))
+    randomiser = collection.randomiser
+    error = randomiser.std / _MILLION**0.5
+    print(
+        f"A report has {randomiser.width:,} bytes and costs its client epsilon "
+        f"{float(randomiser.epsilon):g}. A million of them give a standard error of at most "
+        f"{error:.2g}.",
+        file=sys.stderr,
+    )
+    return 0
+
+
+def encode(
+    path: Path,
+    values: Path | None,
+    *,
+    output: Path | None,
+    column: str | None,
+    unknown: str | None,
+) -> int:
+    """Randomise values into reports, some at a time."""
+    collection = _collection(path)
+    target: Path | BinaryIO = sys.stdout.buffer if output is None else output
+    if output is None and sys.stdout.isatty():
+        raise InvalidArgument("Reports are bytes: name a file with --output, or use a pipe.")
+    with Writer(target, collection) as writer:
+        for texts in _texts(values, column):
+            writer.write(collection.randomiser.encode(collection.parse(texts, unknown=unknown)))
+        written = writer.written
+    print(f"{written:,} reports of collection {collection.fingerprint}.", file=sys.stderr)
+    return 0
+
+
+def aggregate(
+    path: Path,
+    reports: Sequence[Path],
+    *,
+    state: Path | None,
+    column: str,
+    every: float,
+    shown: Shown,
+) -> int:
+    """Count what is new, write the state, estimate."""
+    if not reports and sys.stdin.isatty():
+        raise InvalidArgument("Name files of reports, or pipe them in.")
+    inputs: Sequence[Path | BinaryIO] = reports or [sys.stdin.buffer]
+    with State(state, _collection(path)) as held:
+        total = sum(os.path.getsize(one) for one in reports) if reports else None  # noqa: PTH202
+        with _progress() as progress:
+            task = progress.add_task("counting", total=total)
+            counted = count(
+                held,
+                inputs,
+                column=column,
+                every=every,
+                progress=lambda read: progress.update(task, advance=read),
+            )
+        _show(held, shown, files=counted)
+    return 0
+
+
+def estimate(paths: Sequence[Path], *, shown: Shown) -> int:
+    """Estimate from states, without touching them."""
+    with State(paths[0]) as first:
+        for path in paths[1:]:
+            with State(path) as other:
+                first.merge(other)
+        _show(first, shown)
+    return 0
+
+
+def _show(held: State, shown: Shown, *, files: Sequence[Counted] = ()) -> None:
+    found = held.aggregate.estimate()
+    rows = _rows(found, held.collection, level=shown.level)
+    if shown.csv_file is not None:
+        shown.csv_file.write_text(_csv(rows), encoding="utf-8")
+    whole = {"reports": held.aggregate.reports, "refused": held.aggregate.refused}
+    if shown.as_json:
+        told = {**whole, "collection": held.collection.fingerprint, "level": shown.level}
+        print(json.dumps({**told, "files": [asdict(one) for one in files], "estimate": rows}))
+        return
+    for one in files:
+        note = f"; {one.note}" if one.note else ""
+        print(f"{one.name}: {one.reports:,} new, {one.refused:,} refused{note}", file=sys.stderr)
+    print(f"{whole['reports']:,} reports counted, {whole['refused']:,} refused.")
+    if whole["reports"]:
+        Console(soft_wrap=not sys.stdout.isatty()).print(_table(rows, shown.level))
+
+
+def _rows(found: Any, collection: Collection, *, level: float) -> list[dict[str, Any]]:
+    """The estimate as rows of plain values."""
+    if isinstance(found, Frequencies):
+        low, high = found.interval(level)
+        names = collection.labels or range(len(found.shares))
+        columns = (found.shares, found.std, low, high, found.counts)
+        return [
+            dict(zip(("category", "share", "std", "low", "high", "count"), row, strict=True))
+            for row in zip(names, *(column.tolist() for column in columns), strict=True)
+        ]
+    low, high = found.interval(level)
+    return [{"mean": found.value, "std": found.std, "low": low, "high": high}]
+
+
+def _table(rows: Sequence[Mapping[str, Any]], level: float) -> Table:
+    """The largest first."""
+    heads = {end: f"{end}, {100 * level:g}%" for end in ("low", "high")}
+    left = len(rows) - _SHOWN
+    made = Table(caption=f"and {left:,} more: see --csv or --json" if left > 0 else None)
+    for head in rows[0]:
+        made.add_column(heads.get(head, head), justify="left" if head == "category" else "right")
+    for row in sorted(rows, key=lambda row: -float(row.get("share", 0)))[:_SHOWN]:
+        made.add_row(*(_cell(head, value) for head, value in row.items()))
+    return made
+
+
+def _cell(head: str, value: Any) -> str:
+    if head == "count":
+        return f"{value:,.0f}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    file = io.StringIO()
+    writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn())
+    return Progress(
+        *columns,
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
+def _collection(path: Path) -> Collection:
+    return Collection.from_json(_text(path))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise InvalidArgument(f"{path} cannot be read as text.") from None
+
+
+def _texts(values: Path | None, column: str | None) -> Iterator[list[str]]:
+    """Private values, some at a time; errors of reading quote none."""
+    stored = values is not None and values.suffix.lower() in COLUMNAR
+    if values is not None and column is not None and stored:
+        found = _of_column(values, column)
+    else:
+        found = _of_lines(values, column)
+    while some := sealed("reading the values", lambda: list(islice(found, _VALUES))):
+        yield some
+
+
+def _of_column(values: Path, column: str) -> Iterator[str]:
+    source = open_source(values)
+    if column not in source.columns:
+        raise InvalidArgument(f"column {column!r} is not in {values}: check its name.")
+    for piece in frames.pieces(source, column):
+        for value in piece.to_pylist() if hasattr(piece, "to_pylist") else piece:
+            yield "" if value is None else str(value)
+
+
+def _of_lines(values: Path | None, column: str | None) -> Iterator[str]:
+    stream: TextIO = sys.stdin if values is None else values.open(encoding="utf-8", newline="")
+    with stream:
+        if column is None:
+            yield from (line.rstrip("\r\n") for line in stream)
+            return
+        lines = csv.reader(stream)
+        head = next(lines, [])
+        if column not in head:
+            raise InvalidArgument(f"column {column!r} is not in the first line: check its name.")
+        place = head.index(column)
+        for row in lines:
+            if len(row) <= place:
+                raise OutOfDomain("A line has too few columns.")
+            yield row[place]

@@ -1,0 +1,123 @@
+"""`discreet local`: from the values of clients to an estimate, without a trusted server."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from discreet.apps.cli import kinds
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_WRITTEN = click.Path(dir_okay=False, path_type=Path)
+_LEVEL = click.option("--level", type=float, default=0.95, show_default=True, help="Of intervals.")
+_CSV = click.option("--csv", "csv_file", type=_WRITTEN, help="Write the estimate here, as CSV.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+
+
+@click.group()
+def local() -> None:
+    """Collect without a trusted server: each client randomises its own value.
+
+    Everyone shares one COLLECTION, a small JSON file that `describe` writes.
+    """
+
+
+@local.command()
+@click.option("--kind", required=True, type=click.Choice(sorted(kinds.KINDS)), help="Of reports.")
+@click.option("--epsilon", required=True, type=float, help="What one report may cost its client.")
+@click.option("--categories", type=int, help="How many categories there are, coded from 0.")
+@click.option("--labels", type=_FILE, help="The names of the categories, one a line.")
+@click.option("--lower", type=float, help="Of numbers: their smallest value.")
+@click.option("--upper", type=float, help="Of numbers: their largest value.")
+def describe(
+    *,
+    kind: str,
+    epsilon: float,
+    categories: int | None,
+    labels: Path | None,
+    lower: float | None,
+    upper: float | None,
+) -> None:
+    """Print a COLLECTION: what clients do, and how their reports are read.
+
+    What to expect of it is told on standard error.
+    """
+    from discreet.apps.cli.collect import describe as run
+
+    chosen = {"categories": categories, "lower": lower, "upper": upper}
+    given = {name: value for name, value in chosen.items() if value is not None}
+    sys.exit(run(kind, epsilon=epsilon, labels=labels, given=given))
+
+
+@local.command()
+@click.argument("collection", type=_FILE)
+@click.argument("values", type=_FILE, required=False)
+@click.option("--output", "-o", type=_WRITTEN, help="Append reports here; else standard output.")
+@click.option("--column", help="The column that holds the values: VALUES is CSV, Parquet, Arrow.")
+@click.option("--unknown", help="The label that stands for every value that is no label.")
+def encode(
+    collection: Path,
+    *,
+    values: Path | None,
+    output: Path | None,
+    column: str | None,
+    unknown: str | None,
+) -> None:
+    """Randomise values, one a line (or from standard input), into reports.
+
+    Each value is a category's code or label, or a number. Reports are safe to send; the values are
+    not. Encoding a person's value again costs epsilon again.
+    """
+    from discreet.apps.cli.collect import encode as run
+
+    sys.exit(run(collection, values, output=output, column=column, unknown=unknown))
+
+
+@local.command()
+@click.argument("collection", type=_FILE)
+@click.argument("reports", type=_FILE, nargs=-1)
+@click.option("--state", type=_WRITTEN, help="Keep the count here, to go on later.")
+@click.option("--column", default="report", show_default=True, help="In CSV, Parquet, Arrow files.")
+@click.option("--every", type=float, default=5.0, show_default=True, help="Seconds between saves.")
+@_CSV
+@_LEVEL
+@_JSON
+def aggregate(
+    collection: Path,
+    *,
+    reports: tuple[Path, ...],
+    state: Path | None,
+    column: str,
+    every: float,
+    csv_file: Path | None,
+    level: float,
+    as_json: bool,
+) -> None:
+    """Count REPORTS (or standard input) and estimate.
+
+    With --state, what was counted is not counted again: stop this command at any moment, run it
+    again, or run it with more files or files that have grown. Reports that no client can have sent
+    are refused and counted.
+    """
+    from discreet.apps.cli.collect import Shown
+    from discreet.apps.cli.collect import aggregate as run
+
+    shown = Shown(as_json=as_json, csv_file=csv_file, level=level)
+    sys.exit(run(collection, reports, state=state, column=column, every=every, shown=shown))
+
+
+@local.command()
+@click.argument("states", type=_FILE, nargs=-1, required=True)
+@_CSV
+@_LEVEL
+@_JSON
+def estimate(
+    states: tuple[Path, ...], *, csv_file: Path | None, level: float, as_json: bool
+) -> None:
+    """Estimate from STATES that `aggregate` kept, added up if there are several."""
+    from discreet.apps.cli.collect import Shown
+    from discreet.apps.cli.collect import estimate as run
+
+    sys.exit(run(states, shown=Shown(as_json=as_json, csv_file=csv_file, level=level)))
