@@ -157,6 +157,9 @@ def test_the_mean_is_unbiased_and_its_worst_variance_exact(epsilon):
         worst = max(worst, p @ (levels - middle) ** 2)
     assert made.std**2 == pytest.approx(worst, rel=1e-9)
     assert made.mean(np.zeros(made.size, dtype=np.int64), 0).interval() == (10, 20)
+    many = made.mean(np.full(made.size, 10**17), made.size * 10**17)
+    low, high = many.guaranteed()
+    assert (low, high) == pytest.approx((14, 16), abs=1e-5)  # a cell is 2 wide
 
 
 def test_reports_follow_the_law_and_so_does_the_mean():

@@ -41,6 +41,8 @@ class Mean:
     bounds: tuple[float, float]
     one: tuple[float, float]
     """Of one report, at worst: the standard deviation, and how far two levels are apart."""
+    bias: float = 0.0
+    """How far the mean of the estimate can be off, because reports were cut off or cells wide."""
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Bounds that hold the mean with about this probability (normal approximation)."""
@@ -50,12 +52,12 @@ class Mean:
     def guaranteed(self, level: float = 0.95) -> tuple[float, float]:
         """Bounds that hold the mean with at least this probability, for any number of reports.
 
-        Theorem: P(|estimate - mean| > t) <= 1 - level for the smaller t of Hoeffding's and
+        Theorem: P(|estimate - mean| > t + bias) <= 1 - level for the smaller t of Hoeffding's and
             Bernstein's inequality.
         Proof: the levels of the reports are independent, each in a fixed range of length s with
-            its mean at the client's number and variance at most v. With L = log(2 / (1 - level)),
-            Hoeffding gives t = s sqrt(L / 2n), and Bernstein, as a deviation is at most s,
-            t = sqrt(2 v L / n + (s L / 3n)^2) + s L / 3n.
+            its mean within the bias of the client's number and variance at most v. With
+            L = log(2 / (1 - level)), Hoeffding gives t = s sqrt(L / 2n), and Bernstein, as a
+            deviation is at most s, t = sqrt(2 v L / n + (s L / 3n)^2) + s L / 3n.
         Source: Hoeffding 1963; Bernstein's inequality as in Boucheron, Lugosi, Massart 2013, 2.8.
         """
         inside = float(probability("level", level, zero=False, one=False))
@@ -65,7 +67,7 @@ class Mean:
         tail = math.log(2 / (1 - inside)) / self.reports
         third = span * tail / 3
         bernstein = third + math.sqrt(2 * std * std * tail + third * third)
-        return self._within(min(span * math.sqrt(tail / 2), bernstein))
+        return self._within(min(span * math.sqrt(tail / 2), bernstein) + self.bias)
 
     def _within(self, half: float) -> tuple[float, float]:
         """The true mean lies within the declared bounds, whatever the noise says."""
@@ -100,6 +102,11 @@ class Bounded(Randomiser):
     @abstractmethod
     def draw(self, places: Floats, bits: Bits) -> Ints:
         """One symbol for each place in 0 .. 1."""
+
+    @property
+    def bias(self) -> float:
+        """How far the mean of a report's level can be off the number: not at all."""
+        return 0.0
 
     @property
     def size(self) -> int:
@@ -151,6 +158,7 @@ class Bounded(Randomiser):
             std=std * self._range,
             bounds=(lower, float(self.upper)),
             one=(self.std, float(levels.max() - levels.min()) * self._range),
+            bias=self.bias,
         )
 
     def mean_variance(self, place: float) -> float:  # noqa: ARG002 - some depend on it

@@ -122,6 +122,7 @@ class Several(Randomiser):
             std=math.sqrt(found.std**2 + drawing) * length,
             bounds=(low, float(upper)),
             one=(math.sqrt(one**2 + (missed > 0) / 4) * length, span * length),
+            bias=found.bias * length,
         )
 
     def certify(self) -> Certificate:

@@ -105,6 +105,7 @@ class SquareWave(Randomiser):
             std=self.std / math.sqrt(reports) if reports else math.inf,
             bounds=(lower, upper),
             one=(self.std, (self.size - 1) / gain * self._cell),
+            bias=self._cell / 2,
         )
 
     def bootstrap(
