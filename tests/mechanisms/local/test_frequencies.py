@@ -125,11 +125,24 @@ def test_a_third_of_the_guaranteed_width_does_not_hold():
 
 
 @pytest.mark.parametrize("build", [grr, oue])
-def test_normal_intervals_hold_about_as_often_as_stated(build):
+@pytest.mark.parametrize("reports", [100, 400])
+def test_normal_intervals_hold_about_as_often_as_stated(build, reports):
     oracle = build(categories=4, epsilon=1)
-    for own in (0, 100, 400):
-        held = coverage(oracle, 400, own, lambda f: f.interval(0.95))
+    for own in (0, reports // 4, reports):
+        held = coverage(oracle, reports, own, lambda f: f.interval(0.95))
         assert 0.935 <= held <= 0.965
+        narrow = coverage(oracle, reports, own, lambda f: f.interval(0.9))
+        assert narrow < 0.93
+
+
+def test_the_ends_of_an_interval_are_just_not_contradicted():
+    z = stats.norm.isf(0.025)
+    for f, law in ((made(RAW), "range_variance"), (made(RAW).pinned(), "pinned_variance")):
+        for end in f.interval(0.95):
+            gap = (f.shares - end) ** 2
+            assert gap == pytest.approx(z**2 * getattr(f.oracle, law)(1, end) / 1000, rel=1e-9)
+    bare = Frequencies(shares=RAW, reports=10, variance=np.ones(6))
+    assert bare.interval(0.95)[1] == pytest.approx(RAW + z)
 
 
 def test_nothing_collected_says_nothing():

@@ -21,7 +21,7 @@ from discreet.mechanisms.local.unary import (
     the,
 )
 from discreet.noise.bits import seeded
-from tests.laws import ALPHA
+from tests.laws import ALPHA, mean_of
 from tests.oracle_laws import CountedBits, every_row, moments, ranges
 
 ALL = [sue, oue, the]
@@ -154,6 +154,23 @@ def consistent(oracle, n=40_000):
 @pytest.mark.parametrize("build", ALL)
 def test_reports_follow_the_law(build):
     assert consistent(build(categories=12, epsilon=1))
+
+
+@pytest.mark.parametrize("build", ALL)
+def test_variance_of_ranges_over_replicates(build):
+    """3,000 collections of 20 clients: the variance of three ranges against the law of sums."""
+    oracle = build(categories=9, epsilon=1)
+    truth = np.tile(np.repeat(np.arange(9), [6, 5, 4, 3, 2, 0, 0, 0, 0]), 3000)
+    rows = oracle.encode(truth, bits=seeded(74))
+    ones = np.unpackbits(rows, axis=1, bitorder="little", count=9).reshape(3000, 20, 9)
+    shares = (ones.mean(axis=1) - oracle.other) / (oracle.keep - oracle.other)
+    for high, share in ((0, 0.3), (3, 0.9), (8, 1.0)):
+        found = shares[:, : high + 1].sum(axis=1)
+        variance = float(oracle.range_variance(high + 1, share)) / 20
+        assert mean_of(found, share, variance)
+        # A variance of 3,000 nearly normal numbers spreads by sqrt(2 / 3000), here six times.
+        assert found.var() == pytest.approx(variance, rel=0.155)
+        assert found.var() != pytest.approx(variance * 1.35, rel=0.155)
 
 
 def test_a_wrong_encoding_does_not_follow_the_law():

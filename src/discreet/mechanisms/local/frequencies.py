@@ -7,6 +7,7 @@ text names.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import NamedTuple, Protocol
@@ -67,19 +68,34 @@ class Frequencies:
     def interval(self, level: float = 0.95, *, guaranteed: bool = False) -> tuple[Floats, Floats]:
         """Bounds that hold each share with this probability, taken one at a time.
 
-        By default about so, by the normal distribution: good once each category is supported by
-        some dozens of reports. ``guaranteed=True``: at least so, for any n and any data, by
-        Hoeffding's or Bernstein's inequality; wider.
+        By default about so: all shares that the estimate does not contradict, each judged by the
+        normal law with its own exact variance (a score interval, as Wilson's for one proportion).
+        ``guaranteed=True``: at least so, for any n and any data, by Hoeffding's or Bernstein's
+        inequality; wider.
         """
         self._unbiased("interval")
         inside = float(probability("level", level, zero=False, one=False))
         if guaranteed:
             if self.oracle is None or self.adjusted:
                 raise Unsupported("guaranteed bounds need the oracle's own, unadjusted estimate.")
-            width: float | Floats = self.oracle.error_bound(self.reports, 1 - inside)
-        else:
-            width = NormalDist().inv_cdf((1 + inside) / 2) * self.std
-        return self.shares - width, self.shares + width
+            width = self.oracle.error_bound(self.reports, 1 - inside)
+            return self.shares - width, self.shares + width
+        z = NormalDist().inv_cdf((1 + inside) / 2)
+        law = self._law()
+        if law is None or not self.reports:
+            return self.shares - z * self.std, self.shares + z * self.std
+        # The variance is linear in the share: (estimate - f)^2 = z^2 (a + b f) / n is a quadratic.
+        a, b = float(law(1, 0)), float(law(1, 1)) - float(law(1, 0))
+        shift = z * z * b / (2 * self.reports)
+        square = shift**2 + z * z * (a + b * self.shares) / self.reports
+        half = np.sqrt(np.maximum(square, 0))
+        return self.shares + shift - half, self.shares + shift + half
+
+    def _law(self) -> Callable[[ArrayLike, ArrayLike], Floats] | None:
+        """Variance times n of a range of this estimate, if an oracle knows it."""
+        if self.oracle is None:
+            return None
+        return self.oracle.pinned_variance if self.adjusted else self.oracle.range_variance
 
     def range(self, low: int, high: int) -> Share:
         """Share of the categories ``low`` to ``high``, both included, by the law of sums.
@@ -87,7 +103,8 @@ class Frequencies:
         The error of a sum is not the sum of errors: supports may exclude each other (F13, F48).
         """
         self._unbiased("range")
-        if self.oracle is None:
+        law = self._law()
+        if law is None:
             raise Unsupported("range needs an estimate that comes from an oracle.")
         if not 0 <= low <= high < len(self.shares):
             raise InvalidArgument(
@@ -95,7 +112,6 @@ class Frequencies:
                 f"got {low} and {high}."
             )
         share = float(self.shares[low : high + 1].sum())
-        law = self.oracle.pinned_variance if self.adjusted else self.oracle.range_variance
         held = min(max(share, 0.0), 1.0)
         times_n = float(law(high - low + 1, held))
         variance = max(times_n, 0.0) / self.reports if self.reports else np.inf
