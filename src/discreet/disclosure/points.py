@@ -70,13 +70,9 @@ class PrivatePoints(Mechanism):
 
         Empty bins get noise, too: that nobody is there is not told.
         """
-        x = np.asarray(values)
-        if x.ndim != 1 or (x.size and x.dtype.kind not in "iuf") or np.isnan(x).any():
-            raise OutOfDomain("values must be a list of numbers without NaN.")
         edges = np.array(self.edges)
         source = system() if bits is None else bits
-        place = np.clip(places(x.astype(np.float64), edges), 0, len(edges) - 2)
-        noisy = self.noise.release(np.bincount(place, minlength=len(edges) - 1), bits=source)
+        noisy = self.noise.release(_counted(values, edges), bits=source)
         counts, kept = _tidied(np.maximum(noisy, 0), edges, self.minimum, self.small)
         if counts.sum() > _MOST_POINTS:
             raise Unsupported("there would be too many points: take a larger epsilon.")
@@ -125,6 +121,15 @@ def private_points(
         minimum=count("minimum", minimum, minimum=0),
         small=small,
     )
+
+
+def _counted(values: ArrayLike, edges: Floats) -> Ints:
+    """Rows in each bin: every row in one."""
+    x = np.asarray(values)
+    if x.ndim != 1 or (x.size and x.dtype.kind not in "iuf") or np.isnan(x).any():
+        raise OutOfDomain("values must be a list of numbers without NaN.")
+    place = np.clip(places(x.astype(np.float64), edges), 0, len(edges) - 2)
+    return np.bincount(place, minlength=len(edges) - 1)
 
 
 def _tidied(counts: Ints, edges: Floats, minimum: int, small: Small) -> tuple[Ints, Floats]:

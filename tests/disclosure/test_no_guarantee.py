@@ -1,0 +1,136 @@
+"""What is not private has no guarantee: every public call is made, and all that it gives walked."""
+
+import ast
+import dataclasses
+import inspect
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import discreet
+from discreet import disclosure
+from discreet.accounting.guarantee import Guarantee
+from discreet.core.errors import NotCertified
+from discreet.disclosure import at, categories, intervals, kept_with, pram
+from discreet.mechanisms.mechanism import Mechanism
+from discreet.noise.bits import seeded
+
+VALUES = np.linspace(0, 10, 40)
+TABLE = pl.DataFrame({"age": [1, 2, 3, 4] * 3, "ill": list("abc") * 4})
+AGE = intervals([0, 2.5, 5])
+MATRIX = pram([[0.8, 0.2], [0.2, 0.8]])
+
+CALLS = {
+    "anonymise": lambda: disclosure.anonymise(TABLE, quasi={"age": AGE}, sensitive=["ill"], k=3),
+    "anonymity_sets": lambda: disclosure.anonymity_sets(VALUES, released=VALUES, half_width=1),
+    "assess": lambda: disclosure.assess(TABLE, quasi=["age"], sensitive=["ill"]),
+    "at": lambda: at(AGE, 1),
+    "block_pram": lambda: disclosure.block_pram([([0], [[1]])]),
+    "categories": lambda: categories({"a": "b"}),
+    "crowd": lambda: disclosure.crowd(VALUES, at=VALUES, window=1),
+    "crowd_jitter": lambda: disclosure.crowd_jitter(
+        VALUES, half_width=1, window=1, cap=2, bits=seeded(1)
+    ),
+    "expected_crowd": lambda: disclosure.expected_crowd(VALUES, at=VALUES, half_width=1, window=1),
+    "group_sizes": lambda: disclosure.group_sizes([0, 1], matrix=MATRIX),
+    "histogram": lambda: disclosure.histogram(VALUES, edges=[0, 5, 10]),
+    "intervals": lambda: AGE,
+    "k_noise": lambda: disclosure.k_noise(VALUES, k=3, bits=seeded(1)),
+    "k_pram": lambda: disclosure.k_pram(VALUES, edges=[0, 5, 10], k=3, bits=seeded(1)),
+    "kept_with": lambda: kept_with(0.9, categories=3),
+    "ks_distance": lambda: disclosure.ks_distance(VALUES, other=VALUES),
+    "likely_crowd": lambda: disclosure.likely_crowd([10]),
+    "pram": lambda: (MATRIX, MATRIX.apply([0, 1], bits=seeded(1)), MATRIX.estimate([5, 5])),
+    "prefixes": lambda: disclosure.prefixes(3, keep=[1]),
+    "published_delta": lambda: disclosure.published_delta(k=5, rate=0.1, epsilon=1),
+    "required_delta": lambda: disclosure.required_delta(VALUES, k=3),
+    "sure_crowd": lambda: disclosure.sure_crowd(VALUES, at=VALUES, delta=1, half_width=1),
+    "utility": lambda: disclosure.utility(VALUES, released=VALUES + 1),
+    "wasserstein": lambda: disclosure.wasserstein(VALUES, other=VALUES),
+    "width_after": lambda: disclosure.width_after(2, half_width=1),
+    "worst_delta": lambda: disclosure.worst_delta(k=5, rate=0.1, epsilon=1),
+}
+BRIDGES = {
+    "sampled_table": lambda: disclosure.sampled_table(
+        columns={"age": at(AGE, 1)}, rate=0.1, k=3, epsilon=1
+    ),
+    "private_points": lambda: disclosure.private_points(edges=[0, 5, 10], epsilon=1),
+}
+
+
+def public():
+    return {name: getattr(disclosure, name) for name in disclosure.__all__}
+
+
+def parts(thing, depth=4):
+    """A thing, all its fields and properties, and theirs."""
+    yield thing
+    if depth == 0:
+        return
+    if isinstance(thing, tuple | list):
+        inner = list(thing)
+    elif isinstance(thing, dict):
+        inner = list(thing.values())
+    elif dataclasses.is_dataclass(thing):
+        inner = [
+            getattr(thing, name)
+            for name in dir(thing)
+            if not name.startswith("_") and not inspect.ismethod(getattr(thing, name))
+        ]
+    else:
+        return
+    for one in inner:
+        yield from parts(one, depth - 1)
+
+
+def test_every_public_function_is_called_here():
+    functions = {name for name, thing in public().items() if inspect.isfunction(thing)}
+    assert functions == {*CALLS, *BRIDGES}
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory):
+    ledger = discreet.Ledger(f"sqlite:///{tmp_path_factory.mktemp('ledger')}/budget.db")
+    return ledger.account("a", limit=discreet.pure(1))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_is_not_private_holds_no_guarantee(name, account):
+    made = CALLS[name]()
+    for part in parts(made):
+        assert not isinstance(part, Guarantee | Mechanism)
+        assert not hasattr(part, "guarantee")
+        assert not hasattr(part, "certify")
+    with pytest.raises(NotCertified):
+        account.charge(made, label="x")
+    assert len(account.history) == 1  # opened, and nothing else
+
+
+@pytest.mark.parametrize("name", BRIDGES)
+def test_the_walk_would_find_a_guarantee(name):
+    assert any(isinstance(part, Guarantee) for part in parts(BRIDGES[name]()))
+
+
+def test_only_the_two_classes_of_bridges_know_guarantees():
+    known = {
+        name
+        for name, thing in public().items()
+        if inspect.isclass(thing) and (issubclass(thing, Mechanism) or hasattr(thing, "guarantee"))
+    }
+    assert known == {"SampledTable", "PrivatePoints", "Points"}
+
+
+def test_only_the_two_modules_of_bridges_import_what_makes_one():
+    folder = Path(disclosure.__file__).parent
+    for module in folder.glob("*.py"):
+        tree = ast.parse(module.read_text(encoding="utf-8"))
+        imported = {
+            node.module
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.module
+        }
+        rooms = {name.split(".")[1] for name in imported if name.startswith("discreet.")}
+        allowed = {"sampled.py", "points.py"}
+        assert module.name in allowed or not rooms & {"accounting", "mechanisms", "ledger", "table"}
