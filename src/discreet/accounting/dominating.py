@@ -221,7 +221,9 @@ def _grouped(inner: Event, size: int) -> Pair:
 def _shuffled_profile(event: Shuffled | ShuffledTwoLevel) -> Profile:
     local = round_up(event.epsilon)
     parts = event.parts if isinstance(event, ShuffledTwoLevel) else ()
-    return lambda epsilon: shuffle.delta(epsilon, local=local, reports=event.reports, parts=parts)
+    return lambda epsilon: shuffle.shuffled_delta(
+        epsilon, local=local, reports=event.reports, parts=parts
+    )
 
 
 def _shuffled(event: Shuffled | ShuffledTwoLevel) -> Atoms:

@@ -10,19 +10,24 @@ a sum over binomial laws; every simplification raises it. Proofs: docs/theory/sh
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
+import scipy
 
 from discreet.accounting import binomial
 from discreet.accounting.conversion import UP, Floats
 from discreet.core import check
+from discreet.core.errors import Unsupported
 
 Parts = tuple[tuple[Fraction, Fraction, Fraction], ...]
 """Weight, share and differ of each part of a two-level randomiser."""
 
+# Reports of a larger epsilon say it all: nothing is amplified.
+LARGEST = 300.0
 # What windows leave out on each side; it is added to delta.
 TAIL = 1e-30
 # Relative error of a binomial mass or tail and of the parameters that enter it, generously.
@@ -65,11 +70,12 @@ def clones(epsilon: float) -> Clones:
 
 
 def two_level(epsilon: float, parts: Parts) -> tuple[Clones, ...]:
-    """How a two-level report hides, twice: no bound below is always the smaller.
+    """How a two-level report hides, in up to three ways: none is always the best.
 
     Theorem: every report holds ``u``, the smallest law times its mass gamma; the two parts that
-        tell two values apart have mass alpha each under it.
-    Proof: S3 of docs/theory/shuffle.md.
+        tell two values apart have mass alpha each under it. Where these say little, the bound of a
+        single binary answer holds for all two-level randomisers.
+    Proof: S3, S6 and S7 of docs/theory/shuffle.md.
     Source: the blanket of Balle, Bell, Gascón, Nissim 2019, for randomisers with two levels.
     """
     ratio = math.exp(epsilon)
@@ -80,14 +86,14 @@ def two_level(epsilon: float, parts: Parts) -> tuple[Clones, ...]:
         alpha += floor * float(differ)
     if alpha == 0:
         return ()
+    binary = Clones(ratio=ratio, rate=1 / (ratio + 1), weight=1.0)
     same = max(0.0, gamma - 2 * alpha)
     silent = max(0.0, 1 - (ratio + 1) * alpha)
-    # What is as likely by rounding only is nothing.
-    if min(same, silent) < 1e-12:
-        return (Clones(ratio=ratio, rate=alpha, weight=1.0),)
+    if min(same, silent) < 1e-12:  # nothing, but for rounding
+        return (binary,)
     thin = Clones(ratio=ratio, rate=alpha, weight=1.0, same=same, same_weight=1.0)
     thick = Clones(ratio=ratio, rate=alpha, weight=1.0, same=silent / ratio, same_weight=ratio)
-    return thin, thick
+    return binary, thin, thick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,9 +109,11 @@ class _Terms:
 @lru_cache(maxsize=64)
 def _terms(law: Clones, reports: int, tail: float) -> _Terms:
     """Blocks of K = N+ + N- (S4), and within each the law of G put on a few points (S5)."""
-    chance = 2 * law.rate
+    chance = min(2 * law.rate, 1 - 1e-12)  # fewer clones are on the safe side
     span = binomial.window(reports, chance=chance, tail=tail)
-    first, last = max(span.first, 1), max(span.last, 1)
+    # One further on each side, because the changed report is not a clone; K = 0 adds nothing.
+    first, last = max(span.first - 1, 1), min(span.last + 1, reports)
+    lost = tail * ((first > 1) + (last < reports)) * UP
     silent = law.same > 0
     width = max(
         1,
@@ -119,7 +127,6 @@ def _terms(law: Clones, reports: int, tail: float) -> _Terms:
     mass = np.add.reduceat(mass, starts - first)
     high, low = ends.astype(np.float64), starts.astype(np.float64)
     drift = law.weight * (law.ratio + 1) / 2 * low
-    lost = 2 * tail * UP if reports > 1 else 0.0
     if not silent:
         return _Terms(trials=high, drift=drift, mass=mass, lost=lost)
     points, chances = _silent(float(reports) - high, min(1.0, law.same / (1 - chance)))
@@ -150,7 +157,8 @@ def _silent(trials: Floats, chance: float) -> tuple[Floats, Floats]:
     moment = np.diff(part, axis=1) - points[:, :-1] * inside
     gap = np.diff(points, axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        up = np.where(gap > 0, np.clip(moment / gap, 0.0, inside), 0.0)
+        slip = _ERROR * points[:, 1:] * inside
+        up = np.where(gap > 0, np.clip((moment - slip) / gap, 0.0, inside), 0.0)
     chances = np.zeros_like(points)
     chances[:, :-1] += inside - up
     chances[:, 1:] += up
@@ -193,25 +201,66 @@ def _at(law: Clones, found: _Terms, epsilon: float) -> float:
     return float(found.mass[used] @ excess) * (1 + _ERROR)
 
 
-def delta(
+def shuffled_delta(
     epsilon: Floats, *, local: float, reports: int, parts: Parts = (), tail: float = TAIL
 ) -> Floats:
-    """The smallest proved delta at each epsilon >= 0 of shuffled local-LDP reports.
+    """The smallest proved delta at each epsilon >= 0 of shuffled reports.
 
     Theorem: every bound holds, hence their minimum; from ``local`` on delta is zero, because the
         report alone is local-LDP and shuffling is post-processing.
     Needs: ``parts`` describes the two-level randomiser; without it any randomiser is covered.
     """
-    laws = [clones(local)]
-    if parts:
-        told_apart = two_level(local, parts)
-        if not told_apart:
-            return np.zeros(np.shape(epsilon))
-        laws += told_apart
+    if local > LARGEST:
+        return np.where(epsilon >= local, 0.0, 1.0)
+    laws = two_level(local, parts) if parts else (clones(local),)
+    if not laws:  # no two values are told apart
+        return np.zeros(np.shape(epsilon))
     best = np.ones(np.shape(epsilon))
     for law in laws:
         best = np.minimum(best, profile(law, epsilon, reports=reports, tail=tail))
     return np.where(epsilon >= local, 0.0, best)
+
+
+Describe = Callable[[float], Parts]
+
+
+def local_epsilon(
+    epsilon: float, *, delta: float, reports: int, parts: Parts | Describe = ()
+) -> float:
+    """The largest epsilon of a report whose shuffle is (epsilon, delta)-DP, rounded down.
+
+    ``parts`` describes a two-level randomiser, or is a function that does for each local epsilon.
+
+    Theorem: the value returned is certified; one larger by 1e-6 relative was not, where the bound
+        grows with the local epsilon.
+    Proof: the bound at the value is evaluated; a report of ``epsilon`` needs no shuffle.
+    Needs: ``epsilon > 0`` and ``0 < delta < 1``.
+    """
+    target = float(check.positive("epsilon", epsilon))
+    wanted = float(check.probability("delta", delta, zero=False, one=False))
+    n = check.count("reports", reports)
+
+    def excess(local: float) -> float:
+        described = parts(local) if callable(parts) else parts
+        found = shuffled_delta(np.asarray([target]), local=local, reports=n, parts=described)
+        return math.log(max(float(found[0]), 1e-300)) - math.log(wanted)
+
+    # A normal law would have this local epsilon, about; look around it.
+    low = high = max(target, math.log1p(n * target**2 / (4 * math.log(1 / wanted))))
+    while low > target and excess(low) > 0:
+        low, high = max(target, low - 0.7), low
+    while high < LARGEST and excess(high) <= 0:
+        low, high = high, high + 0.7
+    if high >= LARGEST:
+        raise Unsupported(f"A report of any epsilon below {LARGEST:g} meets the target.")
+    if low == target and excess(target * (1 + 1e-9)) > 0:
+        return target
+    low = max(low, target * (1 + 1e-9))
+    root = float(scipy.optimize.brentq(excess, low, high, xtol=1e-9, maxiter=60))
+    for step in (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-4, 1e-2):
+        if root * (1 - step) > target and excess(root * (1 - step)) <= 0:
+            return root * (1 - step)
+    return target
 
 
 def closed_form(local: float, *, delta: float, reports: int) -> float:
