@@ -10,6 +10,9 @@ from discreet.mechanisms.local.randomiser import Randomiser
 
 KINDS: dict[str, str] = {
     **catalogue.KINDS,
+    "ranges.tree": "discreet.queries.ranges.local.tree:described",
+    "ranges.haar": "discreet.queries.ranges.local.haar:described",
+    "heavy_hitters": "discreet.queries.ranges.local.heavy:heavy_hitters",
 }
 """The function that makes each kind from ``epsilon`` and its parameters."""
 

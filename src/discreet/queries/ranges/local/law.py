@@ -86,8 +86,7 @@ class BlocksLaw:
         return floats(alpha + (gamma + 1) / nodes)
 
     def uniform(self, a: Ints, b: Ints) -> Floats:
-        held = np.stack([energy(a, b, block) for block in self._blocks], axis=-1)
-        return self._value(held)
+        return self._value(_energies(a, b, self._blocks))
 
     def mean(self, workload: Workload) -> float:
         return float(self._value(energies(workload, self.size, self._blocks)))
@@ -114,7 +113,7 @@ class BlocksLaw:
         inverse = self._inverse
         if not np.isfinite(inverse).all():
             return np.full(a.shape, np.inf)
-        held = np.stack([energy(a, b, block) for block in self._blocks], axis=-1)
+        held = _energies(a, b, self._blocks)
         mean, both = weighted_energies(a, b, self._blocks, shares)
         inside = mean[..., 0]
         found = -k * inside * (1 - inside)
@@ -166,7 +165,7 @@ class HaarLaw:
         return 1 << len(self.rates)
 
     def uniform(self, a: Ints, b: Ints) -> Floats:
-        return self._value(np.stack([energy(a, b, block) for block in self._blocks], axis=-1))
+        return self._value(_energies(a, b, self._blocks))
 
     def mean(self, workload: Workload) -> float:
         return float(self._value(energies(workload, self.size, self._blocks)))
@@ -189,7 +188,7 @@ class HaarLaw:
     def _at(self, a: Ints, b: Ints, shares: Floats, k: float) -> Floats:
         if not all(self.rates):
             return np.full(a.shape, np.inf)
-        held = np.stack([energy(a, b, block) for block in self._blocks], axis=-1)
+        held = _energies(a, b, self._blocks)
         mean, both = weighted_energies(a, b, self._blocks, shares)
         inside = mean[..., 0]
         found = -np.diff(held, axis=-1) @ self._factors - k * inside * (1 - inside)
@@ -260,6 +259,12 @@ class _Ends:
         found = found + mass[middle] - mass[self.after_first]
         end = np.where(point >= self.after_last, self.right, 0.0)
         return found + end * (mass[self.after_last] - mass[self.last])
+
+
+def _energies(a: Ints, b: Ints, blocks: tuple[int, ...]) -> Floats:
+    """Of ranges, for each block size on the last axis."""
+    first, last = np.broadcast_arrays(a, b)
+    return np.stack([energy(first, last, block) for block in blocks], axis=-1)
 
 
 def _summed(held: Floats, factors: Floats, padded: int) -> Floats:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -28,6 +29,7 @@ VERSION = 1
 _UNSEEN = 1e300
 """The variance of a level without reports: it adds nothing, and what hangs on it is unknown."""
 Structure: TypeAlias = Literal["blocks", "haar"]
+Variances: TypeAlias = Callable[[Any, Any], Floats]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,6 +69,12 @@ class LocalRanges(RangeAnswers):
         """The least-squares estimate of each cell, given the number of reports."""
         values = [self.reports * level.values for level in self.levels]
         found: Floats = self._strategy.estimate(values, self._noise)
+        if self._padding:
+            places = np.arange(self.domain.size)
+            found = (
+                found[: self.domain.size]
+                - self._pulls(places, places) * found[self.domain.size :].sum()
+            )
         found.setflags(write=False)
         return found
 
@@ -97,7 +105,8 @@ class LocalRanges(RangeAnswers):
     def polished(self) -> Polished:
         """Cells that are not negative and sum to the number of reports."""
         total = float(self.reports)
-        cells = polish.non_negative(self._strategy, self._noise, self.cells, total=total)
+        strategy = replace(self._strategy, size=self.domain.size)
+        cells = polish.non_negative(strategy, self._noise, self.cells, total=total)
         return Polished(domain=self.domain, cells=cells, pinned=total)
 
     def to_json(self) -> str:
@@ -145,15 +154,19 @@ class LocalRanges(RangeAnswers):
         return made
 
     def __str__(self) -> str:
+        blocks = ", ".join(str(level.block) for level in self.levels)
+        kind = "Haar wavelet" if self.structure == "haar" else f"blocks of {blocks}"
         return (
-            f"ranges of {self.domain} by local {self._strategy.describe()} "
-            f"({self.reports:,} reports; {self.guarantee!r})"
+            f"ranges of {self.domain} from {self.reports:,} local reports "
+            f"({kind}; {self.guarantee!r})"
         )
 
     __repr__ = __str__
 
     def _fits(self) -> bool:
         if self.structure not in ("blocks", "haar") or self.reports < 0:
+            return False
+        if sum(level.reports for level in self.levels) != self.reports:
             return False
         shapes = [group.shape for group in self._strategy.measure(np.zeros(self.domain.size, int))]
         return shapes == [level.values.shape for level in self.levels]
@@ -162,10 +175,11 @@ class LocalRanges(RangeAnswers):
     def _strategy(self) -> Blocks | Haar:
         many = len(self.levels)
         equal = (Fraction(1, many),) * many
+        size = self.law.padded
         if self.structure == "haar":
-            return Haar(size=self.domain.size, shares=equal, total=self.reports)
+            return Haar(size=size, shares=equal, total=self.reports)
         sizes = tuple(level.block for level in self.levels)
-        return Blocks(size=self.domain.size, sizes=sizes, shares=equal, total=self.reports)
+        return Blocks(size=size, sizes=sizes, shares=equal, total=self.reports)
 
     @cached_property
     def _noise(self) -> Floats:
@@ -177,10 +191,45 @@ class LocalRanges(RangeAnswers):
         return np.where(reports > 0, seen, _UNSEEN)
 
     def _variance(self, a: Ints, b: Ints) -> Floats:
-        found = self.law.at(a, b, self.shares, reports=self.reports)
-        # The whole domain is known even without reports.
-        found = np.where((a == 0) & (b == self.domain.size - 1) & np.isinf(found), 0.0, found)
-        return self.reports * found if self.reports else found
+        found = self._at(a, b)
+        if self._padding and np.isfinite(found).all():
+            pull = self._pulls(a, b)
+            found = found - 2 * pull * self._with_padding(a, b, self._at)
+            found = found + np.square(pull) * self._at(*self._padded_range)
+        # The whole domain is known, even without reports.
+        whole = (a == 0) & (b == self.domain.size - 1)
+        return np.where(whole, 0.0, np.maximum(max(self.reports, 1) * found, 0.0))
+
+    def _at(self, a: Ints, b: Ints) -> Floats:
+        return self.law.at(a, b, self.shares, reports=self.reports)
+
+    @property
+    def _padding(self) -> int:
+        """Cells that only fill up the last block: no client is there."""
+        return self.law.padded - self.domain.size
+
+    @property
+    def _padded_range(self) -> tuple[Ints, Ints]:
+        return np.array(self.domain.size), np.array(self.law.padded - 1)
+
+    def _with_padding(self, a: Ints, b: Ints, variance: Variances) -> Floats:
+        """The covariance of ranges with what fills up the last block, from variances alone."""
+        size, last = self.domain.size, self.law.padded - 1
+        # Those of a .. end, b+1 .. size-1 (none if b is the last cell), b+1 .. end, a .. size-1.
+        between = np.where(b + 1 < size, variance(np.minimum(b + 1, size - 1), size - 1), 0.0)
+        around = variance(a, last) + between
+        return (around - variance(b + 1, last) - variance(a, size - 1)) / 2
+
+    def _pulls(self, a: Ints, b: Ints) -> Floats:
+        """What ranges gain from each client that was estimated where nobody can be.
+
+        Least squares again, for equally frequent cells: covariance over variance.
+        """
+        law = self.law
+        alone = float(law.uniform(*self._padded_range))
+        if not 0 < alone < np.inf:
+            return -(b - a + 1) / self.domain.size
+        return self._with_padding(a, b, law.uniform) / alone
 
     def _quick(self, variance: Floats, tail: float) -> Floats:
         return -float(ndtri(tail / 2)) * np.sqrt(variance)
