@@ -26,6 +26,8 @@ KINDS: dict[str, str] = {
     "she": _HERE + "histogram:she",
     "olh": _HERE + "hashing:olh",
     "subset_selection": _HERE + "subset:subset_selection",
+    "rappor": _HERE + "longitudinal:rappor",
+    "l_osue": _HERE + "longitudinal:l_osue",
     "duchi": _HERE + "piecewise:duchi",
     "piecewise": _HERE + "piecewise:piecewise",
     "hybrid": _HERE + "hybrid:hybrid",

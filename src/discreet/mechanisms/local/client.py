@@ -1,0 +1,201 @@
+"""What one client keeps between its reports: what it has spent, and its permanent response.
+
+Both kinds of client refuse what would pass their budget, and both are saved as text. Save the text
+before a report is sent, so that a crash can waste budget but never spend it twice. A text that is
+lost or damaged is an error, never a new client: whoever starts again starts a new budget, and
+should do so knowingly.
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core.check import count, positive
+from discreet.core.errors import BudgetExceeded, InvalidArgument
+from discreet.core.events import Pure
+from discreet.core.exact import Number
+from discreet.mechanisms.local.longitudinal import Memoised, ratio
+from discreet.mechanisms.local.randomiser import Randomiser, Reports, codes
+from discreet.noise.bits import Bits
+
+VERSION = 1
+"""Version of the saved text; a reader refuses a version it does not know."""
+
+
+class FreshClient:
+    """A client whose every report is drawn anew, and costs anew."""
+
+    __slots__ = ("budget", "randomiser", "sent")
+
+    def __init__(self, randomiser: Randomiser, *, budget: Number) -> None:
+        self.randomiser = randomiser
+        self.budget = positive("budget", budget)
+        self.sent = 0
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all reports so far cost together."""
+        return self.randomiser.guarantee * self.sent
+
+    def report(self, value: object, *, bits: Bits | None = None) -> Reports:
+        """One more report, or BudgetExceeded."""
+        cost = _epsilon(self.randomiser.guarantee)
+        if (self.sent + 1) * cost > self.budget:
+            raise _exceeded(self.budget, f"{self.sent} reports", cost)
+        # Drawn first: a value that is refused costs nothing, and nothing was sent.
+        reports = self.randomiser.encode(np.atleast_1d(np.asarray(value)), bits=bits)
+        if len(reports) != 1:
+            raise InvalidArgument("value must be the value of one client.")
+        self.sent += 1
+        return reports
+
+    def to_json(self) -> str:
+        """What must be kept until the next report."""
+        content = {**_head(self.randomiser, self.budget), "sent": self.sent}
+        return json.dumps(content, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str, *, randomiser: Randomiser) -> FreshClient:
+        """The client that was saved."""
+        content = _read(text, randomiser, {"sent"})
+        client = cls(randomiser, budget=ratio(content["budget"]))
+        client.sent = count("sent", content["sent"], minimum=0)
+        return client
+
+    def __repr__(self) -> str:
+        return f"FreshClient({self.randomiser!r}, sent={self.sent}, budget={float(self.budget):g})"
+
+
+class MemoisedClient:
+    """A client that answers once a period, and sends fresh copies of that answer.
+
+    Theorem: all that it ever sends is budget-DP in the local model, for any two sequences of
+    values, if periods begin at times that do not depend on them.
+    Proof: permanent responses of different periods are independent given the values; each period
+    costs `Memoised.after` of its reports, and costs of periods add up.
+    ``reports`` limits the reports of a period: a few cost less than any number.
+    """
+
+    __slots__ = ("_memory", "budget", "limit", "periods", "plan", "sent")
+
+    def __init__(self, plan: Memoised, *, budget: Number, reports: int | None = None) -> None:
+        self.plan = plan
+        self.budget = positive("budget", budget)
+        self.limit = None if reports is None else count("reports", reports)
+        self.periods = 0
+        self.sent = 0
+        self._memory: Reports | None = None
+
+    @property
+    def period(self) -> Guarantee:
+        """What one period costs, counted in full when it begins."""
+        return self.plan.after(self.limit)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all periods so far cost together."""
+        return self.period * self.periods
+
+    def answer(self, value: object, *, bits: Bits | None = None) -> None:
+        """Begin a period: forget the last permanent response and draw one for this value."""
+        one = codes(np.atleast_1d(np.asarray(value)), self.plan.categories)
+        if len(one) != 1:
+            raise InvalidArgument("value must be the value of one client.")
+        cost = _epsilon(self.period)
+        if (self.periods + 1) * cost > self.budget:
+            raise _exceeded(self.budget, f"{self.periods} periods", cost)
+        self.periods += 1
+        self.sent = 0
+        self._memory = self.plan.remember(one, bits=bits)
+
+    def report(self, *, bits: Bits | None = None) -> Reports:
+        """One more report of this period, or BudgetExceeded. It takes no value: that is frozen."""
+        if self._memory is None:
+            raise InvalidArgument("There is no answer yet: call answer(value) first.")
+        if self.limit is not None and self.sent >= self.limit:
+            raise BudgetExceeded(f"All {self.limit} reports of this period were sent.")
+        self.sent += 1
+        return self.plan.report(self._memory, bits=bits)
+
+    def to_json(self) -> str:
+        """What must be kept until the next report. Private: it holds the permanent response."""
+        memory = None if self._memory is None else self._memory.tobytes().hex()
+        kept = {"limit": self.limit, "periods": self.periods, "sent": self.sent, "memory": memory}
+        return json.dumps({**_head(self.plan, self.budget), **kept}, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str, *, plan: Memoised) -> MemoisedClient:
+        """The client that was saved."""
+        content = _read(text, plan, {"limit", "periods", "sent", "memory"})
+        client = cls(plan, budget=ratio(content["budget"]), reports=content["limit"])
+        client.periods = count("periods", content["periods"], minimum=0)
+        client.sent = count("sent", content["sent"], minimum=0)
+        client._memory = _row(content["memory"], plan)
+        if (client._memory is None) != (client.periods == 0):
+            raise _damaged()
+        return client
+
+    def __repr__(self) -> str:
+        return (
+            f"MemoisedClient({self.plan!r}, periods={self.periods}, sent={self.sent}, "
+            f"budget={float(self.budget):g})"
+        )
+
+
+def _epsilon(guarantee: Guarantee) -> Fraction:
+    """The cost as stated, not as the next double above it: ten times 0.1 is one."""
+    event = guarantee.event
+    return event.epsilon if isinstance(event, Pure) else Fraction(guarantee.epsilon(0.0))
+
+
+def _exceeded(budget: Fraction, so_far: str, cost: Fraction) -> BudgetExceeded:
+    return BudgetExceeded(
+        f"The budget of {float(budget):g} is spent: after {so_far}, another costs {float(cost):g}."
+    )
+
+
+def _head(randomiser: Randomiser, budget: Fraction) -> dict[str, Any]:
+    return {
+        "version": VERSION,
+        "collection": randomiser.fingerprint,
+        "budget": f"{budget.numerator}/{budget.denominator}",
+    }
+
+
+def _read(text: str, randomiser: Randomiser, names: set[str]) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        raise _damaged() from None
+    wanted = {"version", "collection", "budget"} | names
+    if not isinstance(content, dict) or content.keys() != wanted or content["version"] != VERSION:
+        raise _damaged()
+    if content["collection"] != randomiser.fingerprint:
+        raise InvalidArgument("The saved client belongs to another collection.")
+    if not isinstance(content["budget"], str):
+        raise _damaged()
+    return content
+
+
+def _row(text: object, plan: Memoised) -> Reports | None:
+    if text is None:
+        return None
+    try:
+        row = np.frombuffer(bytes.fromhex(str(text)), dtype=np.uint8)[None].copy()
+    except ValueError:
+        raise _damaged() from None
+    if row.shape[1] != plan.width or plan.tally(row).accepted != 1:
+        raise _damaged()
+    return row
+
+
+def _damaged() -> InvalidArgument:
+    return InvalidArgument(
+        "text must be a client as to_json() wrote it. If it is lost, do not start a new client "
+        "without counting what the old one spent."
+    )
