@@ -79,6 +79,27 @@ def test_what_is_no_bytes_is_an_error_of_the_caller(bad):
         Aggregate(ORACLES[0]).add(bad)
 
 
+@pytest.mark.parametrize("build", [grr, sue, oue, the])
+def test_no_string_of_bytes_moves_an_estimate_further_than_a_client_can(build):
+    """All 256 reports of one byte, added to ten honest ones: n times the share moves by
+    (support - other) / (keep - other), support zero or one, or by nothing at all."""
+    survey = build(categories=5, epsilon=1)
+    honest = Aggregate(survey).add(survey.encode([0, 1, 2, 3, 4] * 2, bits=seeded(92)))
+    before = honest.estimate().counts
+    gap = survey.keep - survey.other
+    for byte in range(256):
+        after = honest.copy().add(bytes([byte]))
+        moved = after.estimate().counts - before
+        if after.refused:
+            assert after.reports == 10
+            assert not moved.any()
+        else:
+            supported = moved > 0
+            assert moved[supported] == pytest.approx((1 - survey.other) / gap, rel=1e-9)
+            assert moved[~supported] == pytest.approx(-survey.other / gap, rel=1e-9)
+            assert build is not grr or supported.sum() == 1
+
+
 def test_random_bytes_never_raise(oracle):
     generator = np.random.default_rng(91)
     counted = Aggregate(oracle)
