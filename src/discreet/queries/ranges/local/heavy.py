@@ -1,0 +1,298 @@
+"""Heavy hitters: the texts that many clients hold, out of far more than could be listed.
+
+A client draws one of several groups inside the randomiser. A group is a length of prefix and a
+public hash; the client hashes the prefix of its text into one of 2^16 cells and reports the cell
+through local hashing at the full epsilon. The server keeps one sketch for each group, of fixed size
+whatever is collected, and searches: prefixes that are frequent are extended by every next piece,
+and those that stay above the noise are extended again, until whole texts are left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet.core.check import count, positive, probability
+from discreet.core.errors import InvalidArgument
+from discreet.core.exact import Number
+from discreet.mechanisms.local.hashing import Hashing, olh
+from discreet.mechanisms.local.randomiser import Randomiser, Reports, Tally
+from discreet.mechanisms.mechanism import Certificate
+from discreet.noise.bits import Bits, system
+from discreet.noise.law import Floats, Ints
+from discreet.noise.uniform import below
+from discreet.queries.ranges.local.found import Found
+from discreet.queries.ranges.local.prefixes import (
+    Texts,
+    extended,
+    family,
+    prefixes,
+    readable,
+    texts,
+)
+
+_CHUNK = 1 << 16
+_FIRST = 16
+_STEP = 12
+_LONGEST = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sketch:
+    """One group's estimated shares of cells, and the number of its reports."""
+
+    group: int
+    shares: Floats
+    reports: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeavyHitters(Randomiser):
+    """Reports about hashed prefixes of a text of at most ``length`` bytes."""
+
+    kind: ClassVar[str] = "heavy_hitters"
+    epsilon: Fraction
+    length: int
+    hashes: int
+    cell_digits: int
+    first: int
+    step: int
+    most: int
+    seed: int
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """Lengths of the prefixes in bits, shortest first; the last is the whole text."""
+        whole = 8 * self.length
+        return (*range(min(self.first, whole), whole, self.step), whole)
+
+    @property
+    def cells(self) -> Hashing:
+        """What randomises a cell."""
+        return olh(categories=1 << self.cell_digits, epsilon=self.epsilon)
+
+    @property
+    def groups(self) -> int:
+        """Prefix lengths times public hashes."""
+        return len(self.levels) * self.hashes
+
+    @property
+    def width(self) -> int:
+        return 1 + self.cells.width
+
+    @property
+    def size(self) -> int:
+        return self.groups * (self.cells.size + 1)
+
+    @property
+    def std(self) -> float:
+        """Of an estimated share from one report (divide by sqrt(n) for n reports)."""
+        return math.sqrt(len(self.levels)) * self.cells.std
+
+    def parameters(self) -> dict[str, Any]:
+        names = ("length", "hashes", "cell_digits", "first", "step", "most", "seed")
+        return {name: getattr(self, name) for name in names}
+
+    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+        """The report of each client: a group in one byte, and the noisy cell of its prefix."""
+        rows = texts(cast("Iterable[str | bytes]", value), self.length)
+        source = system() if bits is None else bits
+        reports = np.empty((len(rows), self.width), dtype=np.uint8)
+        for start in range(0, len(rows), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            groups = below(self.groups, len(rows[part]), source)
+            codes = np.empty(len(groups), dtype=np.int64)
+            for group in range(self.groups):
+                mine = np.flatnonzero(groups == group)
+                codes[mine] = self._place(rows[part][mine], group)
+            reports[part, 0] = groups
+            reports[part, 1:] = self.cells.encode(codes, bits=source)
+        return reports
+
+    def tally(self, reports: Reports) -> Tally:
+        """One sketch a group; unknown groups and malformed reports are refused."""
+        counts = np.zeros(self.size, dtype=np.int64)
+        states = counts.reshape(self.groups, -1)
+        accepted = 0
+        for group in range(self.groups):
+            mine = np.ascontiguousarray(reports[reports[:, 0] == group, 1:])
+            tally = self.cells.tally(mine)
+            states[group, :-1] += tally.counts
+            states[group, -1] += tally.accepted
+            accepted += tally.accepted
+        return Tally(counts, accepted, len(reports) - accepted)
+
+    def estimate(self, counts: Ints, reports: int) -> Found:
+        """The texts that stand out, from the longest prefixes that do, level by level."""
+        candidates = np.zeros((1, self.length), dtype=np.uint8)
+        known = tried = 0
+        sketches: list[_Sketch] = []
+        states = counts.reshape(len(self.levels), self.hashes, -1)
+        for level, digits in enumerate(self.levels):
+            candidates = extended(candidates, known, digits - known)
+            tried = len(candidates)
+            sketches = self._sketches(states[level], level)
+            candidates = candidates[self._survivors(sketches, candidates)]
+            known = digits
+        shares, variance = self._shares(sketches, candidates)
+        order = np.argsort(-shares, kind="stable")
+        return Found(
+            items=tuple(readable(candidates[order])),
+            shares=shares[order],
+            std=np.sqrt(variance[order]),
+            reports=reports,
+            tried=tried,
+        )
+
+    def _place(self, rows: Texts, group: int) -> Ints:
+        """Cells of the texts in this group."""
+        mapping = family(self.seed, self.groups, self.length, self.cell_digits)[group]
+        return mapping.cells(prefixes(rows, self.levels[group // self.hashes]))
+
+    def _sketches(self, states: Ints, level: int) -> list[_Sketch]:
+        """Estimated shares of all cells, by public hash; hashes without reports are left out."""
+        return [
+            _Sketch(
+                group=level * self.hashes + member,
+                shares=self.cells.estimate(state[:-1], int(state[-1])).shares,
+                reports=int(state[-1]),
+            )
+            for member, state in enumerate(states)
+            if state[-1]
+        ]
+
+    def _survivors(self, sketches: list[_Sketch], candidates: Texts) -> Ints:
+        """Candidates that stand out under every hash but one, the most frequent ones first.
+
+        A heavy text lifts all that share its cell under one hash. So the largest of a candidate's
+        estimates is left out; what is left is below the mean of any fixed choice, so noise alone
+        passes the threshold no more often than stated.
+        """
+        if not sketches or not len(candidates):
+            return np.empty(0, dtype=np.int64)
+        cells = 1 << self.cell_digits
+        weighted = np.empty((len(sketches), len(candidates)))
+        for row, sketch in zip(weighted, sketches, strict=True):
+            row[:] = (sketch.shares[self._place(candidates, sketch.group)] - 1 / cells) * (
+                sketch.reports
+            )
+        left = sum(sketch.reports for sketch in sketches)
+        sums = weighted.sum(axis=0)
+        if len(sketches) > 1:
+            sums -= weighted.max(axis=0)
+            # The bound must hold whichever was left out: the largest number of reports.
+            left -= max(sketch.reports for sketch in sketches)
+        noise = math.sqrt(float(self.cells.variance(0.0)) / left)
+        order = np.argsort(-sums, kind="stable")[: self.most].astype(np.int64)
+        kept: Ints = order[sums[order] / left > self._quantile(len(candidates)) * noise]
+        return kept
+
+    def _shares(self, sketches: list[_Sketch], found: Texts) -> tuple[Floats, Floats]:
+        """Shares of what was found, by least squares: its collisions with itself are resolved.
+
+        What was not found spreads evenly over the cells in the mean over the public hashes.
+        """
+        size = len(found)
+        if not size:
+            return np.zeros(0), np.zeros(0)
+        total = sum(sketch.reports for sketch in sketches)
+        together, right = np.zeros((size, size)), np.zeros(size)
+        for sketch in sketches:
+            cells = self._place(found, sketch.group)
+            weight = sketch.reports / total
+            together += weight * (cells[:, None] == cells[None, :])
+            right += weight * sketch.shares[cells]
+        spread = 1 / (1 << self.cell_digits)
+        # The rest, one less the sum of all shares, lies in any cell with this probability.
+        inverse = np.linalg.pinv(together - spread)
+        shares = inverse @ (right - spread)
+        noise = self.cells.variance(np.clip(shares, 0, 1)) / total
+        return shares, noise * np.diag(inverse)
+
+    @staticmethod
+    def _quantile(tried: int) -> float:
+        """Noise of ``tried`` empty candidates passes this many deviations 0.05 times in all."""
+        return NormalDist().inv_cdf(1 - 0.05 / tried)
+
+    def detects(self, reports: int, *, power: float = 0.9) -> float:
+        """The share of clients from which on a text is found with this probability, about.
+
+        Known before anything is collected. Every level must keep its prefix: levels are
+        independent, so each must do so with the root of the power.
+        """
+        n = count("reports", reports) / len(self.levels)
+        wanted = float(probability("power", power, zero=False, one=False))
+        pieces = [b - a for a, b in zip((0, *self.levels), self.levels, strict=False)]
+        tried = max(1 << pieces[0], *(self.most << piece for piece in pieces[1:]), 2)
+        z = self._quantile(tried) + NormalDist().inv_cdf(wanted ** (1 / len(self.levels)))
+        used, lost = n, 0.0
+        if self.hashes > 1:
+            used = n * (self.hashes - 1) / self.hashes
+            # The largest of k normal numbers, left out, takes this much from the sum of the rest.
+            largest = NormalDist().inv_cdf((self.hashes - 0.375) / (self.hashes + 0.25))
+            lost = largest / math.sqrt(self.hashes - 1)
+        return (z + lost) * math.sqrt(float(self.cells.variance(0.0)) / used)
+
+    def certify(self) -> Certificate:
+        """That of the cells: group and prefix length do not depend on the text."""
+        inner = self.cells.certify()
+        return Certificate(
+            mechanism=self.kind, guarantee=self.guarantee, checks=inner.checks
+        ).demand()
+
+    def __repr__(self) -> str:
+        levels = ", ".join(map(str, self.levels))
+        return f"heavy_hitters({self.guarantee!r}, length={self.length}, prefixes of {levels} bits)"
+
+
+def heavy_hitters(
+    *,
+    length: int,
+    epsilon: Number,
+    hashes: int = 4,
+    cell_digits: int = 16,
+    first: int = _FIRST,
+    step: int = _STEP,
+    most: int = 32,
+    seed: int = 0,
+) -> HeavyHitters:
+    """Texts of at most ``length`` bytes that many clients hold.
+
+    Theorem: each report is epsilon-DP in the local model, exactly.
+    Proof: the group is drawn without the text. Given the group, the report is local hashing of a
+    public function of the text, which is epsilon-DP (`olh`).
+    Source: Bassily, Nissim, Stemmer, Thakurta 2017; Wang, Li, Jha 2019 (prefix extension); the
+    sketch is the count-mean sketch of local hashing. docs/theory/local-beyond.md.
+    Needs: 1 <= length <= 64; ``most`` prefixes are carried from level to level, and
+    most * 2^step candidates tried at each.
+    """
+    made = HeavyHitters(
+        epsilon=positive("epsilon", epsilon),
+        length=count("length", length),
+        hashes=count("hashes", hashes),
+        cell_digits=count("cell_digits", cell_digits, minimum=8),
+        first=count("first", first),
+        step=count("step", step),
+        most=count("most", most),
+        seed=count("seed", seed, minimum=0),
+    )
+    if made.length > _LONGEST:
+        raise InvalidArgument(f"length must be at most {_LONGEST} bytes, got {made.length}.")
+    if made.groups > 256:
+        raise InvalidArgument(
+            f"Prefix lengths times hashes must be at most 256, got {made.groups}: "
+            "give a longer step or fewer hashes."
+        )
+    if made.cell_digits > 20 or max(made.first, made.step) > 20 or made.most > 1 << 12:
+        raise InvalidArgument(
+            "cell_digits, first and step must be at most 20, most at most 4096: "
+            "more takes more memory than a search should."
+        )
+    return made
