@@ -98,8 +98,11 @@ def check_ratios(sizes):
             f"{size:6} {workload!s:24} {best.name:45} {best.rmse:8.2f}",
             *map("{:.2f}".format, found),
         )
-        assert found[0] >= 2.5
-        assert min(found) >= 2.0
+        assert found[0] >= 3
+        assert found[1] >= 2.7
+        assert found[2] >= 2.28
+        if size < 65536 and not isinstance(workload, w.Prefixes):
+            assert found[2] >= 2.5
 
 
 def test_better_than_the_published_tree_on_a_small_domain():
@@ -142,11 +145,28 @@ def test_nothing_is_better_on_a_small_domain(workload, cost):
     check_best(32, workload, cost)
 
 
+@pytest.mark.parametrize("workload", WORKLOADS, ids=str)
+def test_nothing_is_better_for_gaussian_noise(workload):
+    check_best(256, workload, BUDGETS[1])
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("cost", BUDGETS[:2], ids=str)
 @pytest.mark.parametrize("size", [256, 1024, 4096, 65536])
 @pytest.mark.parametrize("workload", WORKLOADS, ids=str)
-def test_nothing_is_better(workload, size):
-    check_best(size, workload, BUDGETS[0])
+def test_nothing_is_better(workload, size, cost):
+    check_best(size, workload, cost)
+
+
+def test_square_roots_are_left_out_where_listed_ranges_take_too_long():
+    many = w.ranges([(i, i + 9) for i in range(5000)])
+    names = [one.name for one in planned(6000, many, budget(rho=1)).candidates]
+    assert not any("square root" in name for name in names)
+    few = planned(6000, w.ranges([(0, 4000), (10, 20)]), budget(rho=1))
+    assert any("square root" in one.name for one in few.candidates)
+    for one in few.candidates:
+        direct = one.design.variance(np.array([0, 10]), np.array([4000, 20])).mean()
+        assert one.mean == pytest.approx(direct, rel=1e-6)
 
 
 @pytest.mark.parametrize("cost", BUDGETS, ids=str)

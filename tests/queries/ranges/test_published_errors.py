@@ -13,7 +13,7 @@ from scipy.stats import norm
 from discreet.core.relation import Relation
 from discreet.noise.bits import seeded
 from discreet.queries.budget import budget
-from discreet.queries.ranges import dense
+from discreet.queries.ranges import dense, roots
 from discreet.queries.ranges import workload as w
 from discreet.queries.ranges.blocks import Blocks, flat, tree
 from discreet.queries.ranges.design import RangeDesign
@@ -126,6 +126,27 @@ def test_the_largest_prefix_variances():
         stops = np.arange(1024)
         found = strategy.variance(0 * stops, stops, np.array([move.l2_squared / 2]))
         assert found.max() == pytest.approx(printed, rel=1e-3)
+
+
+@pytest.mark.parametrize("normalised", [True, False])
+@pytest.mark.parametrize(
+    "workload",
+    [
+        ALL,
+        PREFIXES,
+        w.points(),
+        w.short(),
+        w.long(),
+        w.length(300),
+        w.ranges([(3, 800), (0, 2000)]),
+    ],
+    ids=str,
+)
+def test_square_roots_of_large_domains_are_interpolated(monkeypatch, workload, normalised):
+    strategy = Roots(size=2048, normalised=normalised)
+    quick = strategy.mean_variance(workload, np.ones(1))
+    monkeypatch.setattr(roots, "_ALL_COLUMNS", 2048)
+    assert quick == pytest.approx(strategy.mean_variance(workload, np.ones(1)), rel=3e-3)
 
 
 @pytest.mark.parametrize(

@@ -226,7 +226,8 @@ def test_sensitivities_over_all_neighbours(name, relation, contribution):
         assert claim.l1 >= l1
         assert claim.l2_squared >= l2
         if tight(name, relation, contribution):
-            assert claim.l1 == pytest.approx(l1)
+            if (name, relation) != ("optimal", REPLACE):  # for Gaussian noise: L1 is not needed
+                assert claim.l1 == pytest.approx(l1)
             assert claim.l2_squared == pytest.approx(l2)
 
 

@@ -28,7 +28,10 @@ from discreet.queries.ranges.workload import Workload, gram, length, mean_square
 _BITS = 20
 LARGEST_GAUSSIAN = 2048
 _GAP = 1e-3
+_LARGE, _LARGE_GAP = 512, 5e-3
+"""Above this size half a percent of the variance must do: a round takes a third of a second."""
 _ROUNDS = 60
+_MEMORY = 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,7 +46,7 @@ class Dense:
         # Squares and sums of columns, and products of pairs, must stay within 63 bits.
         if np.abs(self.matrix).max() > 1 << (_BITS + 1) or len(self.matrix) > 1 << 14:
             raise InvalidArgument("matrix must have entries of at most 22 bits and few rows.")
-        if np.linalg.matrix_rank(self.matrix) < self.size:
+        if not self._full_rank:
             raise InvalidArgument("matrix must have full column rank: some range has no answer.")
 
     @property
@@ -60,26 +63,21 @@ class Dense:
         """How far ``A x`` moves: the largest column, or the largest difference of two.
 
         Proof: one row adds a column; one row replaced adds one and takes one away. Norms are sums
-            of integers, none of them rounded. Several rows: `matrix_move`.
+            of integers, none of them rounded; for L1, which Gaussian noise does not need, twice a
+            column will do. Several rows: `matrix_move`.
         Source: F4, F24.
         """
         l1 = int(np.abs(self.matrix).sum(axis=0).max())
-        products = self.matrix.T @ self.matrix
-        squares = np.diag(products)
+        squares = np.square(self.matrix).sum(axis=0)
         l2 = int(squares.max())
         match relation:
             case Relation.ADD_REMOVE:
                 pass
             case Relation.REPLACE_ONE:
                 # A unit without a row is possible when units may have several.
-                l2 = max(l2, int((squares[:, None] + squares[None, :] - 2 * products).max()))
-                l1 = max(
-                    l1,
-                    *(
-                        int(np.abs(self.matrix - c[:, None]).sum(axis=0).max())
-                        for c in self.matrix.T
-                    ),
-                )
+                apart = squares[:, None] + squares[None, :] - 2 * self._column_products(l2)
+                l2 = max(l2, int(apart.max()))
+                l1 = 2 * l1
             case _:
                 raise Unsupported(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
         return (matrix_move(contribution, l1=l1, l2_squared=l2),)
@@ -127,8 +125,33 @@ class Dense:
         return f"{self.name}, {len(self.matrix)} rows"
 
     @cached_property
+    def _triangular(self) -> bool:
+        square = len(self.matrix) == self.size
+        return square and not np.tril(self.matrix, -1).any()
+
+    @property
+    def _full_rank(self) -> bool:
+        if self._triangular:
+            return bool(np.diag(self.matrix).all())
+        return bool(np.linalg.matrix_rank(self.matrix) == self.size)
+
+    def _column_products(self, longest: int) -> Ints:
+        """Products of all pairs of columns, exactly.
+
+        Proof: sums of absolute products are at most the largest square (Cauchy, Schwarz); below
+            2**53 all of them are integers that double precision holds.
+        """
+        if longest >= 1 << 53:
+            return self.matrix.T @ self.matrix
+        columns = self.matrix.astype(np.float64)
+        return (columns.T @ columns).astype(np.int64)
+
+    @cached_property
     def _inverse(self) -> Floats:
-        return floats(scipy.linalg.pinv(self.matrix.astype(np.float64)))
+        columns = self.matrix.astype(np.float64)
+        if self._triangular:
+            return floats(scipy.linalg.solve_triangular(columns, np.eye(self.size)))
+        return floats(scipy.linalg.pinv(columns))
 
     @cached_property
     def _prefixes(self) -> Floats:
@@ -149,7 +172,7 @@ def read(content: dict[str, Any]) -> Dense:
 
 
 def optimal_gaussian(size: int, *, workload: Workload) -> Dense:
-    """The best strategy for Gaussian noise and a workload, to a tenth of a percent.
+    """The best strategy for Gaussian noise and a workload, to half a percent.
 
     Theorem: minimising ``tr(G X^-1)`` over ``diag(X) <= 1`` has, for every ``v > 0``, the lower
         bound ``T^2 / sum(v)`` with ``T = tr S``, ``S = (V^(1/2) G V^(1/2))^(1/2)``; and
@@ -164,18 +187,35 @@ def optimal_gaussian(size: int, *, workload: Workload) -> Dense:
     wanted = gram(workload, size)
     wanted /= np.trace(wanted) / size
     wanted[np.diag_indices(size)] += 1e-6  # ranges outside of the workload stay answerable
-    v = np.sqrt(np.diag(wanted))
+    gap = _GAP if size <= _LARGE else _LARGE_GAP
+    logs = np.log(np.diag(wanted)) / 2
+    tried: list[tuple[Floats, Floats]] = []
     for last in range(_ROUNDS, 0, -1):
+        v = np.exp(logs)
         root = np.sqrt(v)
-        values, vectors = scipy.linalg.eigh(root[:, None] * wanted * root[None, :])
-        half = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        diagonal = np.diag(half)
+        values, vectors = scipy.linalg.eigh(
+            root[:, None] * wanted * root[None, :], driver="evd", overwrite_a=True
+        )
+        roots = np.sqrt(np.maximum(values, 0.0))
+        diagonal = np.square(vectors) @ roots
         longest = (diagonal / v).max()
-        if last == 1 or longest * v.sum() <= (1 + _GAP) * diagonal.sum():
-            x = half / (root[:, None] * root[None, :]) / longest
+        if last == 1 or longest * v.sum() <= (1 + gap) * diagonal.sum():
+            x = (vectors * roots) @ vectors.T / (root[:, None] * root[None, :]) / longest
             return Dense(name="optimal matrix", matrix=_on_grid(_upper_factor(x)))
-        v = diagonal.copy()
+        # S goes with the root of v, so that the way to the fixed point is about twice the step.
+        tried = [*tried[-_MEMORY:], (logs, 2 * (np.log(diagonal) - logs))]
+        logs = _mixed(tried)
     raise AssertionError  # the last round returns
+
+
+def _mixed(tried: list[tuple[Floats, Floats]]) -> Floats:
+    """The next place of a fixed-point iteration, from places and steps (Anderson 1965)."""
+    place, step = tried[-1]
+    if len(tried) == 1:
+        return floats(place + step)
+    places, steps = (np.diff(np.array(each), axis=0) for each in zip(*tried, strict=True))
+    weights = np.linalg.lstsq(steps.T, step, rcond=1e-8)[0]
+    return floats(place + step - weights @ (places + steps))
 
 
 def _upper_factor(x: Floats) -> Floats:

@@ -31,6 +31,7 @@ from discreet.queries.ranges.workload import Lengths, Listed, Workload, listed
 BRANCHINGS = (2, 4, 8, 16, 32)
 _SMALL_GAUSSIAN = 1024
 """Up to this size matrices are optimised without being asked for: it takes seconds."""
+_SMALL_ROOTS = 1 << 16
 _TRIED = 1 << 14
 _TRIED_ROOTS = 1 << 20
 """Ranges among which the largest error is looked for; for square roots, ranges times cells."""
@@ -198,14 +199,16 @@ def _candidate(
 ) -> Candidate:
     strategy = design.strategy
     noise = cost.variances(strategy.shares, strategy.moves(design.contribution, design.relation))
-    few = max(1, _TRIED_ROOTS // strategy.size) if isinstance(strategy, Roots) else _TRIED
-    a, b = (ends[:: max(1, len(ends) // few)] for ends in tried)
-    return Candidate(
-        design=design,
-        noise=noise,
-        mean=strategy.mean_variance(workload, noise),
-        largest=float(strategy.variance(a, b, noise).max()),
-    )
+    mean = strategy.mean_variance(workload, noise)
+    last = len(tried[0]) - 1
+    if isinstance(strategy, Roots) and strategy.size > _TRIED_ROOTS // 4:
+        some = last - last // np.array([80, 26])  # long ones, in the middle
+    else:
+        few = _TRIED_ROOTS // strategy.size if isinstance(strategy, Roots) else _TRIED
+        some = np.unique(np.linspace(0, last, few).astype(np.int64))
+    found = strategy.variance(tried[0][some], tried[1][some], noise)
+    largest = max(mean, float(found.max()))
+    return Candidate(design=design, noise=noise, mean=mean, largest=largest)
 
 
 def _strategies(
@@ -237,8 +240,10 @@ def _strategies(
         )
     yield haar(size, total=total)
     if price.family == "gaussian":
-        yield Roots(size=size, normalised=False)
-        yield Roots(size=size, normalised=True)
+        # The normalised root is the better one throughout; on large domains each takes seconds.
+        both = (False, True) if thorough or size <= _SMALL_ROOTS else (True,)
+        roots = (Roots(size=size, normalised=normalised) for normalised in both)
+        yield from (root for root in roots if root.can_mean(workload))
         if size <= (dense.LARGEST_GAUSSIAN if thorough else _SMALL_GAUSSIAN):
             yield dense.optimal_gaussian(size, workload=workload)
     elif size <= LARGEST:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,15 +23,22 @@ from discreet.noise.law import Floats, Ints, floats
 from discreet.queries.budget import Move
 from discreet.queries.ranges import toeplitz
 from discreet.queries.ranges.strategy import LARGEST_COUNT, Contribution, Terms, matrix_move
-from discreet.queries.ranges.workload import Workload, length, mean_squares
+from discreet.queries.ranges.workload import (
+    Lengths,
+    Listed,
+    Workload,
+    length,
+    mean_squares,
+)
 
 _BITS = 17
 _FACTOR_BITS = 12
 _ALL_COLUMNS = 1024
 """Up to here every column is summed; above, the columns are interpolated by a smooth curve."""
-_PER_OCTAVE = 4
+_IN_THE_MIDDLE = 32
 _BATCH = 1 << 21
 _MOST_WORK = 1 << 30
+_MOST_LISTED = 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +85,8 @@ class Roots:
         """
         squares = np.cumsum(np.square(self.column))[::-1]
         ones = np.cumsum(self.column)[::-1]
-        longest = max(
-            int(factor) ** 2 * int(square)
-            for factor, square in zip(self.factors, squares, strict=True)
-        )
+        # Factors have 12 bits and a norm's growth, squares 35 bits and its logarithm: within 63.
+        longest = int((np.square(self.factors) * squares).max())
         tallest = int((self.factors * ones).max())
         match relation:
             case Relation.ADD_REMOVE:
@@ -124,7 +129,16 @@ class Roots:
             found[k : k + batch] = np.square(weights).sum(axis=0)
         return floats((found * noise[0]).reshape(np.shape(a)))
 
+    def can_mean(self, workload: Workload) -> bool:
+        """Whether a mean over the workload is a matter of seconds."""
+        if self.size <= _ALL_COLUMNS or not isinstance(workload, Listed):
+            return True
+        return len(workload.starts) * self.size <= _MOST_LISTED
+
     def mean_variance(self, workload: Workload, noise: Floats) -> float:
+        if isinstance(workload, Listed) and self.size > _ALL_COLUMNS:
+            a, b, weights = workload.arrays(self.size)  # nothing is smooth here: one by one
+            return float(weights @ self.variance(a, b, noise))
         return float(self._means([workload])[0] * noise[0])
 
     def by_length(self, lengths: Ints, noise: Floats) -> Floats:
@@ -160,9 +174,9 @@ class Roots:
         norms = np.sqrt(np.cumsum(np.square(self.column.astype(np.float64)))[::-1])
         return floats((1 << _FACTOR_BITS) * norms[-1] / norms)
 
-    @cached_property
+    @property
     def _inverse(self) -> Floats:
-        return toeplitz.reciprocal(self.column.astype(np.float64))
+        return _reciprocal(self.size)
 
     def _means(self, workloads: Sequence[Workload]) -> Floats:
         """Mean variances for noise of variance one.
@@ -172,18 +186,20 @@ class Roots:
         and is interpolated between columns that lie densely at both ends; with the rounding of
         the factors left out, the result is right to a few parts in a thousand.
         """
-        columns = self._nodes()
+        columns = self._nodes(kinks=any(_kinked(workload, self.size) for workload in workloads))
         factors = self.factors if len(columns) == self.size else self._ideal
+        inverse = self._inverse
+        plain = None if self.normalised else np.cumsum(inverse)
         sums = np.zeros((len(workloads), len(columns)))
-        batch = max(1, _BATCH // self.size)
-        for k in range(0, len(columns), batch):
-            chosen = columns[k : k + batch]
-            moved = np.zeros((self.size + 1, len(chosen)))
-            for place, j in enumerate(chosen):
-                steps = self._inverse[: self.size - j] / factors[j:]
-                np.cumsum(steps, out=moved[j + 1 :, place])
+        moved = np.zeros(self.size + 1)
+        for place, j in enumerate(columns):
+            moved[: j + 1] = 0
+            if plain is None:
+                np.cumsum(inverse[: self.size - j] / factors[j:], out=moved[j + 1 :])
+            else:
+                moved[j + 1 :] = plain[: self.size - j]
             for row, workload in enumerate(workloads):
-                sums[row, k : k + batch] = mean_squares(workload, self.size, moved)
+                sums[row, place] = mean_squares(workload, self.size, moved)
         if len(columns) == self.size:
             return floats(sums.sum(axis=1))
         curve = scipy.interpolate.CubicSpline(self._place(columns), sums, axis=1)
@@ -193,11 +209,25 @@ class Roots:
         """A coordinate in which the ends of the domain are as wide as its middle."""
         return np.log((columns + 1.0) / (self.size - columns))
 
-    def _nodes(self) -> Ints:
+    def _nodes(self, *, kinks: bool) -> Ints:
+        """Columns between which the curve is smooth; with kinks, more of them in the middle."""
         if self.size <= _ALL_COLUMNS:
             return np.arange(self.size)
-        octaves = (self.size // 2).bit_length()
-        near = 2.0 ** (np.arange(_PER_OCTAVE * octaves) / _PER_OCTAVE)
-        ends = np.unique(np.concatenate([np.arange(64), np.rint(near).astype(np.int64)]))
-        ends = ends[ends <= self.size // 2]
+        near = 2 ** np.arange((self.size // 2).bit_length())
+        far = np.linspace(self.size // 32, self.size // 2, _IN_THE_MIDDLE if kinks else 3)
+        ends = np.unique(np.concatenate([[0], near, far.astype(np.int64)]))
         return np.unique(np.concatenate([ends, self.size - 1 - ends]))
+
+
+def _kinked(workload: Workload, size: int) -> bool:
+    """Whether ranges of some lengths only are asked: then the curve has corners."""
+    return isinstance(workload, Lengths) and workload.bounds(size) != (1, size)
+
+
+@lru_cache(maxsize=2)
+def _reciprocal(size: int) -> Floats:
+    """The first column of the inverse, which plain and normalised roots share."""
+    column = toeplitz.on_grid(toeplitz.coefficients(size), bits=_BITS)
+    inverse = toeplitz.reciprocal(column.astype(np.float64))
+    inverse.setflags(write=False)
+    return inverse
