@@ -217,6 +217,7 @@ def test_clients_draw_as_many_words_whatever_they_have():
 
 @pytest.mark.parametrize("build", ALL)
 def test_the_ends_of_epsilon(build):
+    assert build(categories=4, epsilon=10**9).coins[1] == 1
     large = build(categories=4, epsilon=200)
     assert large.coins[1] == 1
     assert large.realised < 200
@@ -236,5 +237,9 @@ def test_bad_thresholds(threshold):
         the(categories=4, epsilon=1, threshold=threshold)
 
 
-def test_a_threshold_of_one_is_a_fair_own_bit():
+def test_thresholds_at_the_ends():
     assert the(categories=4, epsilon=1, threshold=1).coins[0] == ONE // 2
+    assert the(categories=4, epsilon=10**9, threshold=0.5).coins == (ONE - 1, 1)
+    # The smallest exponents that are taken as 64 give the same coins.
+    assert unary._passing(Fraction(300), Fraction(1, 2)) == (ONE - 1, 1)
+    assert unary._odds(Fraction(63)) == unary._odds(Fraction(65)) == 1

@@ -40,6 +40,8 @@ _CHUNK = 1 << 20
 _LANES = 255
 _WIDE = 64
 _LOWEST = np.uint64(0x0101010101010101)
+# e^-64 and less round to the same coins: no need to know them better.
+_FARTHEST = Fraction(64)
 
 
 class Unary(Oracle):
@@ -295,7 +297,7 @@ def _distinct(made: Made) -> Made:
 @lru_cache(maxsize=256)
 def _odds(exponent: Fraction) -> int:
     """1 / (e^exponent + 1) in units of 2**-32, rounded up."""
-    return dyadic(partial(_one_of, exponent), up=True)
+    return dyadic(partial(_one_of, min(exponent, _FARTHEST)), up=True)
 
 
 def _one_of(exponent: Fraction, precision: int) -> Enclosure:
@@ -308,12 +310,12 @@ def _one_of(exponent: Fraction, precision: int) -> Enclosure:
 @lru_cache(maxsize=256)
 def _passing(epsilon: Fraction, cut: Fraction) -> tuple[int, int]:
     def keep(precision: int) -> Enclosure:
-        low, high = exp_minus(epsilon * (1 - cut) / 2, precision + 8)
+        low, high = exp_minus(min(epsilon * (1 - cut) / 2, _FARTHEST), precision + 8)
         one = 1 << (precision + 9)
         return (one - high) >> 9, ceil_div(one - low, 1 << 9)
 
     def other(precision: int) -> Enclosure:
-        low, high = exp_minus(epsilon * cut / 2, precision + 8)
+        low, high = exp_minus(min(epsilon * cut / 2, _FARTHEST), precision + 8)
         return low >> 9, ceil_div(high, 1 << 9)
 
     top = ONE // 2 if cut == 1 else dyadic(keep, up=False)
