@@ -9,12 +9,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from mpmath import mp, mpf
-from scipy import stats
+from scipy import optimize, stats
 
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
 from discreet.local.aggregate import Aggregate
 from discreet.local.catalogue import from_description
-from discreet.mechanisms.local.hybrid import best_mean, hybrid
+from discreet.mechanisms.local.balanced import balanced, levels
+from discreet.mechanisms.local.best import best_mean
+from discreet.mechanisms.local.hybrid import hybrid
 from discreet.mechanisms.local.laplace import local_laplace
 from discreet.mechanisms.local.piecewise import Piecewise, duchi, piecewise
 from discreet.mechanisms.local.window import Window, histogram, rows, window
@@ -25,11 +27,12 @@ EPSILONS = [0.01, 0.5, 1, Fraction(7, 3), 6, 40]
 SMALL = {
     "duchi": lambda epsilon: duchi(epsilon=epsilon, lower=-1, upper=1),
     "piecewise": lambda epsilon: piecewise(epsilon=epsilon, lower=-1, upper=1, steps=4, window=2),
+    "balanced": lambda epsilon: balanced(epsilon=epsilon, lower=-1, upper=1, steps=4, window=3),
     "hybrid": lambda epsilon: hybrid(
         epsilon=epsilon, lower=-1, upper=1, steps=3, window=2, share=20000
     ),
 }
-MAKERS = [duchi, piecewise, hybrid, local_laplace, best_mean]
+MAKERS = [duchi, piecewise, balanced, hybrid, local_laplace]
 
 
 def law(randomiser, point):
@@ -146,6 +149,59 @@ def test_the_best_is_no_worse_than_the_published(epsilon):
     best = best_mean(epsilon=epsilon, lower=-1, upper=1)
     assert best.std**2 <= min(one_bit, wide, mixed, 8 / epsilon**2) * (1 + 1e-9)
     assert best.width == 1
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.3, 1, 2, 3.3, 5, 9])
+def test_the_best_is_the_best_of_all(epsilon):
+    best = best_mean(epsilon=epsilon, lower=-1, upper=1)
+    every = [make(epsilon=epsilon, lower=-1, upper=1) for make in MAKERS]
+    assert best in every
+    assert best.std <= min(other.std for other in every) * 1.005
+    assert best.size == (2 if epsilon < 0.2 else 256)
+
+
+@pytest.mark.parametrize(("inputs", "width"), [(2, 1), (5, 4), (5, 2), (6, 3), (9, 1), (4, 3)])
+def test_levels_are_unbiased_and_least_squares(inputs, width):
+    channel = Window(inputs=inputs, width=width, near=5, far=2)
+    law = np.array([channel.weights(i) for i in range(inputs)]) / channel.total
+    places = np.linspace(-0.5, 0.5, inputs)
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        shares = rng.random(inputs)
+        shares = (shares + shares[::-1]) / (2 * shares.sum())
+        found = levels(channel, shares)
+        assert law @ found == pytest.approx(places, abs=1e-12)
+        # Any other unbiased levels differ by what no grid point sees, and have a larger square.
+        _, _, right = np.linalg.svd(law)
+        unseen = right[np.linalg.matrix_rank(law) :]
+        assert unseen @ ((shares @ law) * found) == pytest.approx(0, abs=1e-12)
+    uneven = np.arange(1, inputs + 1) / (inputs * (inputs + 1) / 2)
+    if width > 1:
+        assert law @ levels(channel, uneven) != pytest.approx(places, abs=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1, 2.5])
+@pytest.mark.parametrize("width", [2, 3, 4])
+def test_balanced_levels_have_nearly_the_least_worst_variance(epsilon, width):
+    made = balanced(epsilon=epsilon, lower=-0.5, upper=0.5, steps=4, window=width)
+    law = np.array([made.window.weights(i) for i in range(5)]) / made.window.total
+    places = np.linspace(-0.5, 0.5, 5)
+    start = np.append(made.levels - 0.5, 10)
+    least = optimize.minimize(
+        lambda free: free[-1],
+        start,
+        method="SLSQP",
+        constraints=[
+            {"type": "eq", "fun": lambda free: law @ free[:-1] - places},
+            {"type": "ineq", "fun": lambda free: free[-1] + places**2 - law @ free[:-1] ** 2},
+        ],
+        options={"maxiter": 500},
+    )
+    assert least.success
+    at_grid = (made.squares - places**2).max()
+    assert at_grid <= least.fun * 1.01
+    even = piecewise(epsilon=epsilon, lower=-0.5, upper=0.5, steps=4, window=width)
+    assert at_grid <= (even.squares - places**2).max() * (1 + 1e-9)
 
 
 def test_the_chosen_window_and_coin_are_the_best_of_all():
@@ -295,7 +351,7 @@ def test_intervals_stay_within_the_bounds_and_shrink():
     nothing = made.estimate(np.zeros(made.size, dtype=np.int64), 0)
     assert nothing.interval() == nothing.guaranteed() == (10, 20)
     counts = np.zeros(made.size, dtype=np.int64)
-    counts[-1] = counts[-2] = 5 * 10**9
+    counts[0] = counts[-1] = 5 * 10**9
     many = made.estimate(counts, 10**10)
     assert many.value == pytest.approx(15, abs=1e-9)
     low, high = many.interval(0.95)

@@ -22,7 +22,7 @@ KINDS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "olh": ("hashing", "olh", _CATEGORIES),
     "hadamard": ("hashing", "hadamard_response", _CATEGORIES),
     "subset": ("subset", "subset_selection", _CATEGORIES),
-    "mean": ("hybrid", "best_mean", _BOUNDS),
+    "mean": ("best", "best_mean", _BOUNDS),
 }
 
 

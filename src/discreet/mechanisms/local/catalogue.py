@@ -30,6 +30,7 @@ KINDS: dict[str, str] = {
     "l_osue": _HERE + "longitudinal:l_osue",
     "duchi": _HERE + "piecewise:duchi",
     "piecewise": _HERE + "piecewise:piecewise",
+    "balanced": _HERE + "balanced:balanced",
     "hybrid": _HERE + "hybrid:hybrid",
     "local_laplace": _HERE + "laplace:local_laplace",
     "several": _HERE + "several:several",

@@ -12,7 +12,7 @@ from discreet.core.check import count, positive
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.mechanisms.local.mean import Bounded, bounds, on_grid, uniforms
-from discreet.mechanisms.local.piecewise import BYTE, Duchi, Piecewise, duchi, piecewise, windows
+from discreet.mechanisms.local.piecewise import BYTE, Duchi, Piecewise, duchi, windows
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.bits import Bits
 from discreet.noise.law import Floats, Ints
@@ -74,7 +74,7 @@ def hybrid(
     window: int | None = None,
     share: int | None = None,
 ) -> Hybrid:
-    """A window or Duchi's bit, by a coin: about the best known for a mean at any epsilon.
+    """A window or Duchi's bit, by a coin: the best published for a mean at any epsilon.
 
     The window's variance grows towards the bounds and the bit's falls; the coin evens them out.
     By default a report is one byte, and window and coin have the least variance at worst.
@@ -98,18 +98,6 @@ def hybrid(
         for wide, side in parts
     )
     return min(every, key=lambda one: one.std)
-
-
-def best_mean(*, epsilon: Number, lower: Number, upper: Number) -> Bounded:
-    """The randomiser of least variance at worst; of equal ones, the one of fewest symbols.
-
-    Theorem: each report is epsilon-DP in the local model.
-    Proof: it is one of `duchi`, `piecewise`, `hybrid`, chosen by epsilon alone.
-    Source: Wang et al. 2019.
-    Needs: lower < upper; numbers outside count as the nearer bound.
-    """
-    every = (make(epsilon=epsilon, lower=lower, upper=upper) for make in (duchi, piecewise, hybrid))
-    return min(every, key=lambda one: (one.std, one.size))
 
 
 def _sides(gain: float) -> tuple[int, ...]:

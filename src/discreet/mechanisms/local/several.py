@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from discreet.core.check import count, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
-from discreet.mechanisms.local.hybrid import best_mean
+from discreet.mechanisms.local.best import best_mean
 from discreet.mechanisms.local.mean import Bounded, Mean, bounds, places, plain
 from discreet.mechanisms.local.randomiser import Randomiser, Reports, Tally
 from discreet.mechanisms.local.window import rows, symbols_of

@@ -1,0 +1,131 @@
+"""The piecewise client with better levels: what a symbol stands for is the server's choice.
+
+Many levels make the estimate unbiased. With a window as wide as the grid, each client in effect
+draws a threshold and tells, by randomised response, on which side of it the number lies; evenly
+spaced levels are the piecewise mechanism, two levels are Duchi's, and the best lie in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from discreet.core.check import positive
+from discreet.core.exact import Number
+from discreet.mechanisms.local.mean import bounds
+from discreet.mechanisms.local.piecewise import BYTE, Piecewise, best
+from discreet.mechanisms.local.window import Window
+from discreet.noise.law import Floats
+
+_ROUNDS = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Balanced(Piecewise):
+    """A window whose levels even out the variance over the range. Made by `balanced`."""
+
+    kind: ClassVar[str] = "balanced"
+
+    @property
+    def size(self) -> int:
+        return self.window.symbols
+
+    @property
+    def levels(self) -> Floats:
+        return 0.5 + _levels(self.window)
+
+    @property
+    def squares(self) -> Floats:
+        return self.window.back(_levels(self.window) ** 2)
+
+
+def balanced(
+    *,
+    epsilon: Number,
+    lower: Number,
+    upper: Number,
+    steps: int | None = None,
+    window: int | None = None,
+) -> Balanced:
+    """A number, blurred over a window, with levels of least variance at worst.
+
+    The client is that of `piecewise`. By default a report is one byte.
+
+    Theorem: each report is epsilon-DP in the local model; the estimate is unbiased.
+    Proof: the client is that of `piecewise`. For the levels see `levels`.
+    Source: the client Wang et al. 2019. The levels are least squares for a worst distribution.
+    Needs: lower < upper; numbers outside count as the nearer bound.
+    """
+    low, high = bounds(lower, upper)
+    eps = positive("epsilon", epsilon)
+    tried = _tried(eps, steps) if window is None else [best(eps, steps, window)]
+    chosen = min(tried, key=_worst)
+    return Balanced(epsilon=eps, lower=low, upper=high, window=chosen)
+
+
+def _tried(epsilon: Fraction, steps: int | None) -> list[Window]:
+    """Windows that go into the grid a whole number of times, about as often as evenly levelled.
+
+    There the variance has its dips: all classes of symbols have about equally many members.
+    """
+    even = best(epsilon, steps, None)
+    often = round((even.inputs - 1) / even.width)
+    widths = {
+        (BYTE // (times + 1) if steps is None else steps // times) + shift
+        for times in range(max(1, often - 1), often + 2)
+        for shift in (-1, 0, 1)
+    }
+    most = BYTE // 2 if steps is None else steps
+    return [best(epsilon, steps, width) for width in sorted(widths) if 1 <= width <= most]
+
+
+def levels(window: Window, shares: Floats) -> Floats:
+    """Levels about the middle of a range of length one, best if grid points have these shares.
+
+    Theorem: with delta = total / ((near - far) steps), levels whose difference over ``width``
+        symbols is delta, and that are antisymmetric, make the mean level of grid point i equal to
+        i / steps - 1/2. Among them, these have the least mean square over symmetric ``shares``.
+    Proof: from grid point i to i + 1 the window loses symbol i and gains symbol i + width, so the
+        mean moves by (near - far) / total times their difference, which is 1 / steps; by symmetry
+        it is zero in the middle. Symbols that are multiples of ``width`` apart share one free
+        number; the mean square is a sum over these classes, each least if the class has mean zero
+        under the probabilities of its symbols. Symmetric shares make that antisymmetric.
+    """
+    delta = window.total / ((window.near - window.far) * (window.inputs - 1))
+    chances = window.shares(shares)
+    turn, member = np.divmod(np.arange(window.symbols), window.width)
+    means = np.bincount(member, chances * turn) / np.bincount(member, chances)
+    found: Floats = delta * (turn - means[member])
+    return found
+
+
+@lru_cache(maxsize=512)
+def _levels(window: Window) -> Floats:
+    """The best levels found against shares that move towards where the variance is large.
+
+    Multiplicative weights for the game of levels against shares. Whatever it finds is unbiased,
+    and its variance is computed, not assumed.
+    """
+    steps = window.inputs - 1
+    squares = (np.arange(window.inputs) / steps - 0.5) ** 2
+    shares = np.full(window.inputs, 1 / window.inputs)
+    least, lasting = np.inf, levels(window, shares)
+    for turn in range(_ROUNDS):
+        found = levels(window, shares)
+        variance = window.back(found**2) - squares
+        if variance.max() < least:
+            least, lasting = float(variance.max()), found
+        pull = (variance - variance.mean()) / variance.max()
+        shares = shares * np.exp(3 * pull / (1 + turn / 40))
+        shares = (shares + shares[::-1]) / (2 * shares.sum())
+    lasting.setflags(write=False)
+    return lasting
+
+
+def _worst(window: Window) -> float:
+    places = np.arange(window.inputs) / (window.inputs - 1) - 0.5
+    return float(np.max(window.back(_levels(window) ** 2) - places**2))
