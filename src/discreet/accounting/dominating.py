@@ -44,8 +44,8 @@ from discreet.core.exact import round_up
 Both = tuple[Pair, Pair, float]
 """The pairs for removal and for addition, and the slack of the laws behind them."""
 
-# About thirty to a standard deviation of the loss.
-_SHUFFLED_DOTS = 320
+# About twenty to a standard deviation of the loss.
+_SHUFFLED_DOTS = 220
 
 
 def part_pairs(

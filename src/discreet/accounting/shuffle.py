@@ -130,11 +130,15 @@ def _terms(law: Clones, reports: int, tail: float) -> _Terms:
     if not silent:
         return _Terms(trials=high, drift=drift, mass=mass, lost=lost)
     points, chances = _silent(float(reports) - high, min(1.0, law.same / (1 - chance)))
+    mass = mass[:, None] * chances
+    # A term adds at most this many times its mass; what all the smallest add is counted as lost.
+    most = law.weight * law.ratio**2 * high[:, None] / reports
+    kept = mass * most > tail / (10 * mass.size)
     return _Terms(
-        trials=np.repeat(high, points.shape[1]),
-        drift=(drift[:, None] + law.same_weight * points).ravel(),
-        mass=(mass[:, None] * chances).ravel(),
-        lost=lost,
+        trials=np.broadcast_to(high[:, None], mass.shape)[kept],
+        drift=(drift[:, None] + law.same_weight * points)[kept],
+        mass=mass[kept],
+        lost=lost + tail,
     )
 
 
@@ -216,6 +220,10 @@ def shuffled_delta(
     if not laws:  # no two values are told apart
         return np.zeros(np.shape(epsilon))
     best = np.ones(np.shape(epsilon))
+    if np.size(epsilon) > 8 and len(laws) > 1:
+        # Many points of one curve: the law that is best in its middle.
+        middle = np.asarray(np.median(epsilon))
+        laws = (min(laws, key=lambda law: float(profile(law, middle, reports=reports))),)
     for law in laws:
         best = np.minimum(best, profile(law, epsilon, reports=reports, tail=tail))
     return np.where(epsilon >= local, 0.0, best)
