@@ -61,7 +61,7 @@ def test_homogeneous_classes_show():
     assert found.k == 3
     assert found.sensitive["ill"].distinct == 1
     assert found.sensitive["ill"].closeness == pytest.approx(0.5)
-    assert "at least 1 values" in str(found)
+    assert "fewest values in a class 1 " in str(found)
 
 
 def test_without_quasi_identifiers_all_rows_are_alike():

@@ -68,8 +68,8 @@ class Risk:
             f"  at most {self.highest:.3g}, on average {self.average:.3g}",
         ]
         lines += [
-            f"{name}: at least {one.distinct} values in a class (effectively {one.entropy:.2f}), "
-            f"distance from the whole table up to {one.closeness:.3f}"
+            f"{name}: fewest values in a class {one.distinct} (effectively {one.entropy:.2f}), "
+            f"largest distance from the whole table {one.closeness:.3f}"
             for name, one in self.sensitive.items()
         ]
         return "\n".join(lines)
