@@ -6,9 +6,12 @@ stage, so that the driver gets a bounded number of them however many partitions 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from discreet.core.errors import Unsupported
 from discreet.data.source import sealed
 from discreet.local.aggregate import Aggregate
 from discreet.local.frames import add
@@ -24,17 +27,35 @@ _SCHEMA = "state binary"
 
 def aggregate(frame: DataFrame, randomiser: Randomiser, *, column: str) -> Aggregate:
     """Count the reports of a column. Workers need discreet installed, as the driver does."""
+    if find_spec("pandas") is None or find_spec("pyarrow") is None:
+        raise Unsupported("Spark sums reports through pandas and pyarrow: pip install both.")
 
-    def run() -> list[bytes]:
+    def run() -> list[bytes] | None:
         # By position: to a session, a dot in a name means a field, and its case may not matter.
         place = [field.name for field in frame.schema.fields].index(column)
         narrow = frame.toDF(*(f"c{i}" for i in range(len(frame.columns)))).select(f"c{place}")
-        sums = narrow.mapInArrow(_counting(randomiser), _SCHEMA)
-        merged = sums.repartition(SUMS).mapInArrow(_merging(randomiser), _SCHEMA)
-        return [bytes(row[0]) for row in merged.collect()]
+        with warnings.catch_warnings():
+            # PySpark looks at the version of pandas, of which nothing is used here.
+            warnings.filterwarnings(
+                "ignore", message="PySpark does not yet", category=FutureWarning
+            )
+            sums = narrow.mapInArrow(_counting(randomiser), _SCHEMA)
+            merged = sums.repartition(SUMS).mapInArrow(_merging(randomiser), _SCHEMA)
+        try:
+            return [bytes(row[0]) for row in merged.collect()]
+        except Exception as error:
+            if "No module named" in str(error):
+                return None
+            raise
 
+    states = sealed("the Spark job", run)
+    if states is None:
+        raise Unsupported(
+            "The workers of Spark cannot import discreet: install it in the Python that they run, "
+            "and name that one in PYSPARK_PYTHON before the session starts."
+        )
     total = Aggregate(randomiser)
-    for state in sealed("the Spark job", run):
+    for state in states:
         total.merge(Aggregate.from_bytes(state, randomiser))
     return total
 

@@ -1,0 +1,133 @@
+"""Reports on a Spark cluster: summed where they are, to the same integers as anywhere else."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.data.source import EngineFailure
+from discreet.local import spark_reports
+from discreet.local.aggregate import Aggregate
+from discreet.local.collection import Collection
+from discreet.local.files import Writer
+from discreet.local.state import State, count
+from discreet.mechanisms.local.hashing import olh
+from discreet.mechanisms.local.response import grr
+from discreet.mechanisms.local.unary import oue
+from discreet.noise.bits import seeded
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+RANDOMISERS = [
+    grr(categories=300, epsilon=1),
+    oue(categories=100, epsilon=1),
+    olh(categories=1000, epsilon=1),
+]
+SECRET = "CANARY-5512"
+
+
+@pytest.fixture
+def workers(cluster, monkeypatch):
+    """A session whose workers run this Python, as PYSPARK_PYTHON would tell them."""
+    monkeypatch.setattr(cluster.sparkContext, "pythonExec", sys.executable)
+    return cluster
+
+
+@pytest.fixture(params=RANDOMISERS, ids=lambda r: r.kind)
+def randomiser(request):
+    return request.param
+
+
+def sample(randomiser, many):
+    return randomiser.encode(np.arange(many) % randomiser.categories, bits=seeded(3))
+
+
+def test_the_same_integers_as_everywhere_else(workers, randomiser, tmp_path):
+    rows = sample(randomiser, 20_000)
+    wrong = [None, b"", b"too long to be a report of anything" * 10]
+    column = [*(row.tobytes() for row in rows), *wrong]
+    frame = pl.DataFrame({"a.b": range(len(column)), "The report": column})
+    frame.write_parquet(tmp_path / "r.parquet", row_group_size=1000)
+    collection = Collection(randomiser=randomiser)
+    with Writer(tmp_path / "r.dlr", collection) as writer:
+        writer.write(rows)
+    with State(None, collection) as state:
+        count(state, [tmp_path / "r.dlr"])
+        whole = state.aggregate
+    read = workers.read.parquet(str(tmp_path / "r.parquet"))
+    found = {
+        "Spark": Aggregate.from_frame(read, randomiser, column="The report"),
+        "Spark, 40 parts": Aggregate.from_frame(
+            read.repartition(40), randomiser, column="The report"
+        ),
+        "DuckDB": Aggregate.from_frame(
+            duckdb.read_parquet(str(tmp_path / "r.parquet")), randomiser, column="The report"
+        ),
+        "Polars": Aggregate.from_frame(
+            pl.scan_parquet(tmp_path / "r.parquet"), randomiser, column="The report"
+        ),
+    }
+    whole.refused += len(wrong)
+    assert {name: one == whole for name, one in found.items()} == dict.fromkeys(found, True)
+
+
+def test_text_and_nothing(workers, randomiser):
+    rows = sample(randomiser, 300)
+    texts = [(row.tobytes().hex(),) for row in rows] + [("nonsense",), (None,)]
+    frame = workers.createDataFrame(texts, "report string")
+    found = Aggregate.from_frame(frame, randomiser)
+    assert np.array_equal(found.counts, Aggregate(randomiser).add(rows).counts)
+    assert (found.reports, found.refused) == (300, 2)
+    assert Aggregate.from_frame(frame.limit(0), randomiser) == Aggregate(randomiser)
+    numbers = workers.createDataFrame([(1,), (2,)], "report int")
+    assert Aggregate.from_frame(numbers, randomiser).refused == 2
+
+
+def test_only_a_bounded_number_of_sums_reaches_the_driver(workers, monkeypatch):
+    randomiser = RANDOMISERS[0]
+    rows = sample(randomiser, 600)
+    frame = workers.createDataFrame([(row.tobytes(),) for row in rows], "report binary")
+    read = Aggregate.from_bytes
+    seen = []
+
+    def watched(state, randomiser=None):
+        seen.append(len(state))
+        return read(state, randomiser)
+
+    monkeypatch.setattr(spark_reports.Aggregate, "from_bytes", watched)
+    found = Aggregate.from_frame(frame.repartition(60), randomiser)
+    assert found == Aggregate(randomiser).add(rows)
+    assert 0 < len(seen) <= spark_reports.SUMS
+
+
+def test_errors_quote_nothing(workers):
+    frame = workers.createDataFrame([(SECRET,)], "s string")
+    with pytest.raises(InvalidArgument, match="column 'report'"):
+        Aggregate.from_frame(frame, RANDOMISERS[0])
+    broken = frame.selectExpr("CAST(s AS INT) AS report")
+    workers.conf.set("spark.sql.ansi.enabled", "true")
+    with pytest.raises(EngineFailure) as error:
+        Aggregate.from_frame(broken, RANDOMISERS[0])
+    assert SECRET not in str(error.value)
+
+
+def test_workers_without_discreet_are_told_of(workers, monkeypatch, tmp_path):
+    bare = tmp_path / "python"
+    packages = [path for path in sys.path if path.endswith("site-packages")]
+    places = tmp_path / "packages"
+    places.mkdir()
+    for name in ("numpy", "pandas", "pyarrow", "dateutil", "tzdata", "six.py", "numpy.libs"):
+        for path in packages:
+            if (Path(path) / name).exists():
+                (places / name).symlink_to(Path(path) / name)
+    bare.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{places}" exec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    monkeypatch.setattr(workers.sparkContext, "pythonExec", str(bare))
+    frame = workers.createDataFrame([(b"xx",)], "report binary")
+    with pytest.raises(Unsupported, match="PYSPARK_PYTHON"):
+        Aggregate.from_frame(frame, RANDOMISERS[0])
