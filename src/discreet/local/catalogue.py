@@ -12,6 +12,7 @@ KINDS: dict[str, str] = {
     **catalogue.KINDS,
     "ranges.tree": "discreet.queries.ranges.local.tree:described",
     "ranges.haar": "discreet.queries.ranges.local.haar:described",
+    "ranges.partition": "discreet.queries.ranges.local.adaptive:described",
     "heavy_hitters": "discreet.queries.ranges.local.heavy:heavy_hitters",
 }
 """The function that makes each kind from ``epsilon`` and its parameters."""
