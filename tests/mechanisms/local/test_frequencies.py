@@ -106,7 +106,7 @@ def coverage(oracle, n, own, bounds):
 @pytest.mark.parametrize("build", [grr, oue])
 @pytest.mark.parametrize("level", [0.8, 0.99])
 def test_guaranteed_intervals_hold_at_least_as_often_as_stated(build, level):
-    for epsilon in (0.5, 3):
+    for epsilon in (0.5, 3, 6):  # at 6 lies are rare, and the normal law is far off
         oracle = build(categories=4, epsilon=epsilon)
         for n in (1, 10, 60):
             for own in {0, n // 3, n}:
