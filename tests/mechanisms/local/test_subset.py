@@ -159,7 +159,7 @@ def test_a_list_is_sorted_and_packed():
     oracle = subset_selection(categories=1024, epsilon=5.7)
     assert (oracle.chosen, oracle.width, oracle.listed) == (3, 4, True)
     rows = oracle.encode(np.arange(2000) % 1024, bits=seeded(9))
-    members = unpack(rows, 10, 3)
+    members = unpack(rows, [10] * 3)
     assert (np.diff(members, axis=0) > 0).all()
     twice = rows[:1].copy()
     twice[0] = np.frombuffer((5 | 5 << 10 | 9 << 20).to_bytes(4, "little"), dtype=np.uint8)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,31 +11,38 @@ from discreet.mechanisms.local.randomiser import Reports
 from discreet.noise.law import Ints
 
 
-def pack(fields: Ints, digits: int) -> Reports:
-    """Bytes of each column: field j takes the digits from j * digits on. The rest is zero."""
-    total = len(fields) * digits
-    limbs = np.zeros((fields.shape[1], (total + 63) // 64), dtype="<u8")
-    for j, field in enumerate(fields.view(np.uint64)):
-        limb, offset = divmod(j * digits, 64)
-        limbs[:, limb] |= field << np.uint64(offset)
-        if offset + digits > 64:
-            limbs[:, limb + 1] |= field >> np.uint64(64 - offset)
+def pack(fields: Sequence[Ints] | Ints, digits: Sequence[int]) -> Reports:
+    """Bytes of each column of the fields, one after the other; what is left of a byte is zero.
+
+    A field is a whole number of so many digits, at most 62.
+    """
+    total = sum(digits)
+    limbs = np.zeros((len(fields[0]), (total + 63) // 64), dtype="<u8")
+    place = 0
+    for field, length in zip(fields, digits, strict=True):
+        limb, offset = divmod(place, 64)
+        whole = field.astype(np.uint64)
+        limbs[:, limb] |= whole << np.uint64(offset)
+        if offset + length > 64:
+            limbs[:, limb + 1] |= whole >> np.uint64(64 - offset)
+        place += length
     return limbs.view(np.uint8)[:, : (total + 7) // 8]
 
 
-def unpack(reports: Reports, digits: int, number: int) -> Ints:
-    """The fields of each report, as columns. Digits are at most 62."""
-    size = (number * digits + 63) // 64
-    whole = np.zeros((len(reports), 8 * size), dtype=np.uint8)
+def unpack(reports: Reports, digits: Sequence[int]) -> Ints:
+    """The fields of each report, as columns."""
+    whole = np.zeros((len(reports), 8 * ((sum(digits) + 63) // 64)), dtype=np.uint8)
     whole[:, : reports.shape[1]] = reports
     limbs = np.ascontiguousarray(whole.view("<u8").T)
-    fields = np.empty((number, len(reports)), dtype=np.uint64)
-    for j in range(number):
-        limb, offset = divmod(j * digits, 64)
+    fields = np.empty((len(digits), len(reports)), dtype=np.uint64)
+    place = 0
+    for j, length in enumerate(digits):
+        limb, offset = divmod(place, 64)
         fields[j] = limbs[limb] >> np.uint64(offset)
-        if offset + digits > 64:
+        if offset + length > 64:
             fields[j] |= limbs[limb + 1] << np.uint64(64 - offset)
-    fields &= np.uint64((1 << digits) - 1)
+        fields[j] &= np.uint64((1 << length) - 1)
+        place += length
     return fields.view(np.int64)
 
 

@@ -98,7 +98,7 @@ class SubsetSelection(BlockOracle):
         mine = own[:, None].astype(np.int32)
         members = np.where(members == 0, mine, np.where(members == mine, 0, members))
         members.sort(axis=1)
-        return pack(members.T.astype(np.int64), self.digits)
+        return pack(members.T.astype(np.int64), [self.digits] * self.chosen)
 
     def _bitmap(self, own: Ints, held: NDArray[np.bool_], bits: Bits) -> Reports:
         maps = _subsets(len(own), self.chosen - 1, self.categories, bits)
@@ -130,7 +130,7 @@ class SubsetSelection(BlockOracle):
 
     def _members(self, rows: Reports) -> Ints:
         """Members of the lists that are well formed, as columns."""
-        members = unpack(rows, self.digits, self.chosen)
+        members = unpack(rows, [self.digits] * self.chosen)
         formed = ~padded(rows, self.chosen * self.digits) & (members[-1] < self.categories)
         formed &= (members[1:] > members[:-1]).all(axis=0)
         return members[:, formed]
