@@ -250,7 +250,9 @@ def local_epsilon(
 
     def excess(local: float) -> float:
         described = parts(local) if callable(parts) else parts
-        found = shuffled_delta(np.asarray([target]), local=local, reports=n, parts=described)
+        # A little below the target, so that the guarantee, which rounds up, still meets it.
+        at = np.asarray([target / UP**3])
+        found = shuffled_delta(at, local=local, reports=n, parts=described)
         return math.log(max(float(found[0]), 1e-300)) - math.log(wanted)
 
     # A normal law would have this local epsilon, about; look around it.

@@ -1,0 +1,40 @@
+"""Favourite stations of 100,000 listeners: alone, and behind a shuffler."""
+
+# %%
+import numpy as np
+
+import discreet
+from discreet.mechanisms.local.shuffling import local_epsilon, shuffled
+from discreet.mechanisms.local.subset import SubsetSelection, subset_selection
+from discreet.noise.uniform import permutation
+
+listeners, stations = 100_000, 64
+popularity = 1 / np.arange(1, stations + 1)
+made_up = np.random.default_rng(1)
+favourites = made_up.choice(stations, size=listeners, p=popularity / popularity.sum())
+
+
+# %% How much may a report say, if 100,000 of them are mixed?
+def oracle(epsilon: float) -> SubsetSelection:
+    return subset_selection(categories=stations, epsilon=epsilon)
+
+
+local = local_epsilon(oracle, epsilon=1, delta=1e-6, reports=listeners)
+crowd = shuffled(oracle(local), reports=listeners)
+print(f"each report: epsilon {local:.2f} on its own")
+print(crowd.explain(delta=1e-6), "\n")
+
+# %% Clients report, the shuffler mixes, the server adds up.
+bits = discreet.seeded(1)  # an example may be repeated; a client uses system()
+for name, client in (("alone", oracle(1)), ("shuffled", oracle(local))):
+    reports = client.encode(favourites, bits=bits)
+    mixed = reports[permutation(len(reports), bits)]
+    tally = client.tally(mixed)
+    estimate = client.estimate(tally.counts, tally.accepted)
+    truth = np.bincount(favourites, minlength=stations) / listeners
+    error = np.abs(estimate.shares - truth).max()
+    std = client.std / listeners**0.5
+    print(f"{name:>8}: largest error of a share {error:.2%}, expected std {std:.2%}")
+
+# %% A report every day of a week.
+print(f"\na week of it: epsilon {(crowd * 7).epsilon(1e-6):.2f} at delta 1e-6")

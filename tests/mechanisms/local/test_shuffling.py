@@ -1,0 +1,72 @@
+"""Randomisers behind a shuffler: their two levels, and what is gained."""
+
+import math
+from functools import partial
+
+import pytest
+
+from discreet.mechanisms.local import shuffling
+from discreet.mechanisms.local.hashing import hadamard_response, olh
+from discreet.mechanisms.local.histogram import she
+from discreet.mechanisms.local.piecewise import duchi, piecewise
+from discreet.mechanisms.local.response import randomised_response
+from discreet.mechanisms.local.subset import subset_selection
+from discreet.mechanisms.local.unary import oue, sue, the
+from discreet.mechanisms.local.wave import square_wave
+
+ORACLES = {
+    "response": partial(randomised_response, categories=7),
+    "subsets": partial(subset_selection, categories=11),
+    "hashing": partial(olh, categories=20),
+    "Hadamard": partial(hadamard_response, categories=20),
+    "oue": partial(oue, categories=9),
+    "sue": partial(sue, categories=9),
+    "the": partial(the, categories=9),
+}
+
+
+@pytest.mark.parametrize("name", ORACLES)
+@pytest.mark.parametrize("epsilon", [0.5, 2, 5])
+def test_both_levels_give_the_chances_of_support(name, epsilon):
+    """A support of the own and of another category is a matter of share and differ alone."""
+    oracle = ORACLES[name](epsilon=epsilon)
+    ((weight, share, differ),) = shuffling.parts(oracle)
+    ratio = float(oracle.ratio) if hasattr(oracle, "ratio") else math.exp(epsilon)
+    total = 1 + (ratio - 1) * float(share)
+    assert weight == 1
+    assert ratio <= math.exp(epsilon) * (1 + 1e-15)
+    assert oracle.keep == pytest.approx(ratio * float(share) / total, rel=1e-9)
+    other = (ratio * float(share - differ) + float(differ)) / total
+    assert oracle.other == pytest.approx(other, rel=1e-9)
+
+
+def test_windows_have_two_levels():
+    for made in (
+        square_wave(epsilon=1, lower=0, upper=1, cells=16),
+        piecewise(epsilon=1, lower=0, upper=1),
+        duchi(epsilon=1, lower=0, upper=1),
+    ):
+        ((_, share, differ),) = shuffling.parts(made)
+        rows = [made.window.weights(index) for index in range(made.window.inputs)]
+        near = [row == made.window.near for row in rows]
+        assert {float(row.mean()) for row in near} == {float(share)}
+        assert max((row & ~near[0]).mean() for row in near) == float(differ)
+        assert made.certify()  # the ratio is at most e^epsilon
+
+
+def test_others_are_any_randomiser():
+    other = she(categories=4, epsilon=1)
+    assert shuffling.parts(other) == ()
+    assert shuffling.shuffled(other, reports=1000) == other.guarantee.shuffled(reports=1000)
+
+
+@pytest.mark.parametrize("name", ["response", "subsets", "hashing", "oue"])
+def test_a_crowd_lets_a_client_say_more(name):
+    make = ORACLES[name]
+    local = shuffling.local_epsilon(
+        lambda e: make(epsilon=e), epsilon=1.0, delta=1e-6, reports=10_000
+    )
+    crowd = shuffling.shuffled(make(epsilon=local), reports=10_000)
+    assert crowd.epsilon(1e-6) <= 1.0
+    assert local > 4.797  # what any randomiser may say
+    assert make(epsilon=local).std < make(epsilon=1).std / 2
