@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 
-from discreet.accounting.shuffle import local_epsilon
 from discreet.core import check
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
@@ -14,8 +14,11 @@ from discreet.queries.ranges.design import RangeDesign
 from discreet.queries.ranges.domain import Domain
 from discreet.queries.ranges.local.haar import HaarTree
 from discreet.queries.ranges.local.plan import plan_local, table
+from discreet.queries.ranges.local.shuffled import shuffled_ranges
 from discreet.queries.ranges.local.tree import Tree
-from discreet.queries.ranges.plan import plan_ranges
+from discreet.queries.ranges.noise import price
+from discreet.queries.ranges.optimise import optimal_blocks
+from discreet.queries.ranges.strategy import Contribution
 from discreet.queries.ranges.workload import Workload
 
 
@@ -55,29 +58,29 @@ class Ladder:
         return next(rung for rung in self.rungs if rung.model == model)
 
     def __str__(self) -> str:
-        lines = [["model", "trusted", "error", "of all", "report's epsilon", "structure"]]
+        lines = [["model", "trusted", "structure", "error", "of all", "report's epsilon"]]
         for rung in self.rungs:
             own = "none" if math.isinf(rung.local_epsilon) else f"{rung.local_epsilon:.4g}"
             numbers = [f"{rung.rmse:,.4g}", f"{rung.rmse / self.n:.2%}", own]
-            lines.append([rung.model, rung.trusted, *numbers, rung.structure])
+            lines.append([rung.model, rung.trusted, rung.structure, *numbers])
         title = (
             f"Ranges of {self.domain}, {self.workload}, {self.n:,} clients: "
             f"({self.epsilon:g}, {self.delta:g}) if one client's value is replaced"
         )
-        return "\n".join([title, *table(lines)])
+        return "\n".join([title, *table(lines, words=3)])
 
 
 def trust_ladder(
     domain: Domain, workload: Workload, epsilon: Number, delta: Number, n: int
 ) -> Ladder:
-    """The best central, shuffled and local collection of one guarantee. Reads no data.
+    """The best central, shuffled and local collection under one guarantee. Reads no data.
 
     All rungs are (epsilon, delta)-DP if the value of one of n clients is replaced by another; n is
     public. Central and local keep epsilon with delta zero, which is no less.
 
-    Theorem: as stated by each planner, for equally frequent cells; the shuffled reports are those
-        of the local model with the largest epsilon that shuffling n of them brings below the
-        target.
+    Theorem: the errors are exact for the central model, and exact for equally frequent cells in the
+        others; the shuffled reports are those of the local model, at the largest epsilon that
+        shuffling n of them brings below the target.
     Proof: docs/theory/local-ranges.md, docs/theory/shuffle.md.
     Source: F56, F59.
     Needs: all n clients report, honestly and through the shuffler.
@@ -85,37 +88,60 @@ def trust_ladder(
     loss = check.positive("epsilon", epsilon)
     slack = check.probability("delta", delta, zero=False, one=False)
     clients = check.count("n", n)
-    central = plan_ranges(
-        domain, workload, budget(epsilon=loss), n=clients, relation=Relation.REPLACE_ONE
-    ).candidates[0]
-    rungs = [
+    central = _central(domain, workload, loss, clients)
+    shuffled = shuffled_ranges(domain, workload, loss, slack, clients)
+    alone = plan_local(domain, workload, loss, clients).chosen
+    rungs = (
         Rung(
             model="central",
             trusted="the curator",
-            structure=central.name,
-            design=central.design,
+            structure=central.describe(),
+            design=central,
             local_epsilon=math.inf,
-            mean=central.mean,
-        )
-    ]
-    amplified = local_epsilon(float(loss), delta=float(slack), reports=clients)
-    for model, trusted, own in (("shuffle", "the shuffler", amplified), ("local", "nobody", loss)):
-        best = plan_local(domain, workload, own, clients).chosen
-        rungs.append(
-            Rung(
-                model=model,
-                trusted=trusted,
-                structure=best.name,
-                design=best.randomiser,
-                local_epsilon=float(own),
-                mean=clients * best.mean,
-            )
-        )
+            mean=central.mean_variance(workload),
+        ),
+        Rung(
+            model="shuffle",
+            trusted="the shuffler",
+            structure=shuffled.randomiser.name,
+            design=shuffled.randomiser,
+            local_epsilon=float(shuffled.randomiser.epsilon),
+            mean=shuffled.mean,
+        ),
+        Rung(
+            model="local",
+            trusted="nobody",
+            structure=alone.name,
+            design=alone.randomiser,
+            local_epsilon=float(loss),
+            mean=clients * alone.mean,
+        ),
+    )
     return Ladder(
         domain=domain,
         workload=workload,
         epsilon=float(loss),
         delta=float(slack),
         n=clients,
-        rungs=tuple(rungs),
+        rungs=rungs,
+    )
+
+
+def _central(domain: Domain, workload: Workload, epsilon: Fraction, n: int) -> RangeDesign:
+    """Nested blocks with Laplace noise: the best or nearly so, found in a moment."""
+    cost = budget(epsilon=epsilon)
+    best = optimal_blocks(
+        domain.size,
+        workload=workload,
+        price=price(cost, family="laplace"),
+        relation=Relation.REPLACE_ONE,
+        contribution=Contribution(),
+        total=n,
+    )
+    return RangeDesign(
+        domain=domain,
+        strategy=best,
+        budget=cost,
+        family="laplace",
+        relation=Relation.REPLACE_ONE,
     )

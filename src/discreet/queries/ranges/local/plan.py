@@ -135,11 +135,16 @@ def plan_local(
     )
 
 
-def table(lines: list[list[str]]) -> list[str]:
-    """Columns below each other, the first to the left."""
+def table(lines: list[list[str]], *, words: int = 1) -> list[str]:
+    """Columns below each other: so many of words, to the left, then numbers, to the right."""
     widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
     return [
-        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
+        "  ".join(
+            [
+                *map(str.ljust, line[:words], widths[:words]),
+                *map(str.rjust, line[words:], widths[words:]),
+            ]
+        )
         for line in lines
     ]
 

@@ -1,0 +1,223 @@
+"""Planner and trust ladder of the local model: predicted, certified, simulated."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from discreet.accounting.shuffle import closed_form
+from discreet.core.errors import InvalidArgument
+from discreet.core.relation import Relation
+from discreet.local.aggregate import Aggregate
+from discreet.noise.bits import seeded
+from discreet.queries.budget import budget
+from discreet.queries.ranges import workload as w
+from discreet.queries.ranges.design import RangeDesign
+from discreet.queries.ranges.domain import integers
+from discreet.queries.ranges.local.haar import haar
+from discreet.queries.ranges.local.halves import Halves
+from discreet.queries.ranges.local.ladder import trust_ladder
+from discreet.queries.ranges.local.law import BlocksLaw
+from discreet.queries.ranges.local.optimise import optimal_tree
+from discreet.queries.ranges.local.plan import plan_local
+from discreet.queries.ranges.local.shuffled import parts_of, shuffled_ranges
+from discreet.queries.ranges.local.tree import flat, tree
+from discreet.queries.ranges.noise import price
+from discreet.queries.ranges.optimise import optimal_blocks
+from discreet.queries.ranges.strategy import Contribution
+from tests.laws import ALPHA
+
+ALL = w.all_ranges()
+SIZE, CLIENTS = 1024, 100_000
+DOMAIN = integers(0, SIZE - 1)
+
+
+@pytest.fixture(scope="module", name="plan")
+def fixture_plan():
+    return plan_local(DOMAIN, ALL, 1, CLIENTS)
+
+
+@pytest.fixture(scope="module", name="ladder")
+def fixture_ladder():
+    return trust_ladder(DOMAIN, ALL, 1, 1e-6, CLIENTS)
+
+
+def test_candidates_are_ranked_by_their_law(plan):
+    means = [one.mean for one in plan.candidates]
+    assert means == sorted(means)
+    for one in plan.candidates:
+        assert one.mean == one.randomiser.law.mean(ALL)
+        assert one.largest >= one.mean
+        assert one.rmse == pytest.approx(math.sqrt(CLIENTS * one.mean))
+    # Ranges of one cell and of all but some: the worst are 1.4 to 1.5 times the mean.
+    assert 1.3 < plan.candidates[0].largest / plan.candidates[0].mean < 1.5
+
+
+def test_the_choice_is_short_and_within_a_percent(plan):
+    least = plan.candidates[0]
+    assert plan.chosen.mean <= 1.01 * least.mean <= 55
+    assert plan.chosen.bits == 32 < least.bits
+    assert plan.best is plan.chosen.randomiser
+
+
+def test_short_reports_are_respected():
+    plan = plan_local(DOMAIN, ALL, 1, CLIENTS, bits=24)
+    assert {one.bits for one in plan.candidates} <= {8, 16, 24}
+    assert plan.chosen.mean < haar(domain=DOMAIN, epsilon=1).law.mean(ALL)
+    with pytest.raises(InvalidArgument, match="bits"):
+        plan_local(DOMAIN, ALL, 1, CLIENTS, bits=3)
+
+
+def test_single_cells_are_left_flat():
+    assert plan_local(integers(0, 255), w.points(), 1, 1000).chosen.name.startswith("flat")
+
+
+def test_what_is_shown(plan):
+    text = str(plan)
+    assert "error at n = 100,000" in text
+    assert "optimised levels" in text
+    lengths, curves = plan.curves()
+    assert set(curves) == {one.name for one in plan.candidates}
+    assert all(len(errors) == len(lengths) for errors in curves.values())
+
+
+def test_malformed_questions_are_refused():
+    for wrong in ({"epsilon": 0}, {"n": 0}, {"bits": 0}):
+        given = {"domain": DOMAIN, "workload": ALL, "epsilon": 1, "n": 10, **wrong}
+        with pytest.raises(InvalidArgument, match=next(iter(wrong))):
+            plan_local(**given)
+    with pytest.raises(InvalidArgument, match="two cells"):
+        plan_local(integers(1, 1), ALL, 1, 10)
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 4])
+def test_halves_hide_each_other_as_described(pairs):
+    # Likelier messages of each half, by enumeration.
+    likelier = [
+        {(row, ((row & half >> 1).bit_count() + half) & 1) for row in range(pairs)}
+        for half in range(2 * pairs)
+    ]
+    mass = Fraction(1, 2 * pairs)
+    differ = max(len(a - b) * mass for a in likelier for b in likelier)
+    part = haar(domain=integers(0, 2 * pairs - 1), epsilon=1)
+    assert isinstance(part.parts[0], Halves)
+    assert {(share, apart) for _, share, apart in parts_of(part)} == {(Fraction(1, 2), differ)}
+    assert all(len(one) * mass == Fraction(1, 2) for one in likelier)
+
+
+def test_parts_are_those_of_the_levels():
+    grr = tree(domain=integers(0, 3), epsilon=1, oracle="grr")
+    expected = ((Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)), (Fraction(1, 2),) * 3)
+    assert parts_of(grr) == expected
+    assert parts_of(flat(domain=DOMAIN, epsilon=1, oracle="oue")) == ()
+
+
+@pytest.mark.parametrize(("epsilon", "n"), [(1, 10_000), (3, 500)])
+def test_shuffled_reports_keep_the_target(epsilon, n):
+    found = shuffled_ranges(integers(0, 15), ALL, epsilon, 1e-6, n)
+    assert found.guarantee.relation is Relation.REPLACE_ONE or n == 500
+    assert 0.98 * epsilon < found.guarantee.epsilon(delta=1e-6) <= epsilon
+    assert found.randomiser.epsilon >= epsilon * Fraction(99, 100)
+    alone = plan_local(integers(0, 15), ALL, epsilon, n).chosen
+    assert found.mean <= n * alone.mean * 1.02
+
+
+def test_the_ladder(ladder):
+    # Like for like: one client's value is replaced, n is public.
+    assert ladder["central"].rmse == pytest.approx(21.5, abs=0.1)
+    assert ladder["shuffle"].rmse < 75
+    assert ladder["local"].rmse == pytest.approx(2331, abs=3)
+    assert ladder["shuffle"].local_epsilon > 7.5
+    assert [rung.model for rung in ladder.rungs] == ["central", "shuffle", "local"]
+    assert "the shuffler" in str(ladder)
+
+
+def test_the_published_ladder():
+    """As it was published: the total unused, a closed form of shuffling, OUE on every level."""
+    cost = budget(epsilon=1)
+    blocks = optimal_blocks(
+        SIZE,
+        workload=ALL,
+        price=price(cost, family="laplace"),
+        relation=Relation.REPLACE_ONE,
+        contribution=Contribution(),
+    )
+    central = RangeDesign(
+        domain=DOMAIN,
+        strategy=blocks,
+        budget=cost,
+        family="laplace",
+        relation=Relation.REPLACE_ONE,
+    )
+    assert math.sqrt(central.mean_variance(ALL)) == pytest.approx(24.9, rel=0.03)
+    assert closed_form(5.7, delta=1e-6, reports=CLIENTS) == pytest.approx(1, abs=1e-3)
+    shuffle = plan_local(DOMAIN, ALL, 5.7, CLIENTS)
+    assert shuffle.candidates[0].mean == pytest.approx(0.273, abs=5e-4)
+    assert shuffle.chosen.rmse == pytest.approx(165, abs=1)
+    oue = optimal_tree(domain=DOMAIN, epsilon=5.7, workload=ALL, oracle="oue")
+    assert oue.law.mean(ALL) == pytest.approx(0.584, abs=5e-4)
+    assert flat(domain=DOMAIN, epsilon=5.7, oracle="subset_selection").law.mean(
+        ALL
+    ) == pytest.approx(2.14, abs=0.005)
+    local = optimal_tree(domain=DOMAIN, epsilon=1, workload=ALL, oracle="oue")
+    assert math.sqrt(CLIENTS * local.law.mean(ALL)) == pytest.approx(2403, abs=1)
+
+
+def covariance(law, shares):
+    """Of the cells, times n, by matrices."""
+    assert isinstance(law, BlocksLaw)
+    size = law.padded
+    sizes = (*law.sizes, size)
+    p = [np.kron(np.eye(size // block), np.full((block, block), 1 / block)) for block in sizes]
+    rates = np.array(law.sizes) * law.rates / law.noise
+    steps = [(p[j] - p[j + 1]) / total for j, total in enumerate(np.cumsum(rates))]
+    population = np.diag(shares) - np.outer(shares, shares)
+    found = -population
+    for level, (alpha, gamma) in enumerate(law.spreads):
+        u = rates[level] * sum(steps[level:])
+        spread = (gamma + 1) * np.diag(shares) - np.outer(shares, shares)
+        found = found + (alpha / law.sizes[level] * u @ u + u @ spread @ u) / law.rates[level]
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["local", "shuffle"])
+def test_the_ladder_is_as_high_as_simulated(ladder, model):
+    randomiser, rounds = ladder[model].design, 40
+    shares = np.full(SIZE, 1 / SIZE)
+    counts = np.random.default_rng(31).multinomial(CLIENTS, shares)
+    values = np.repeat(np.arange(SIZE), counts)
+    gram = w.gram(ALL, SIZE)
+    bits = seeded(32)
+    squares = []
+    for _ in range(rounds):
+        release = Aggregate(randomiser).add(randomiser.encode(values, bits=bits)).estimate()
+        error = release.cells - counts
+        squares.append(error @ gram @ error)
+    spread = CLIENTS * covariance(randomiser.law, counts / CLIENTS) @ gram
+    mean, deviation = np.trace(spread), math.sqrt(2 * np.sum(spread * spread.T) / rounds)
+    assert mean == pytest.approx(ladder[model].mean, rel=0.01)
+    z = stats.norm.isf(ALPHA / 2)
+    assert abs(np.mean(squares) - mean) <= z * deviation
+    assert z * deviation < 0.45 * mean
+    # At the published epsilon of the shuffle, or in the other model, errors are other ones.
+    other = ladder["shuffle" if model == "local" else "local"].mean
+    assert abs(np.mean(squares) - other) > z * deviation * other / mean
+
+
+@pytest.mark.slow
+def test_the_central_rung_is_as_high_as_simulated(ladder):
+    rung, rounds = ladder["central"], 2000
+    counts = np.random.default_rng(33).multinomial(CLIENTS, np.full(SIZE, 1 / SIZE))
+    gram = w.gram(ALL, SIZE)
+    bits = seeded(34)
+    errors = np.array(
+        [rung.design.release(counts, bits=bits).cells - counts for _ in range(rounds)]
+    )
+    squares = np.einsum("ri,ij,rj->r", errors, gram, errors, optimize=True)
+    # A quadratic form of a noise vector varies by at most twice its squared mean, were it normal;
+    # Laplace noise has heavier tails: twice that again.
+    z = stats.norm.isf(ALPHA / 2)
+    assert np.mean(squares) == pytest.approx(rung.mean, rel=z * math.sqrt(4 / rounds))
