@@ -13,6 +13,7 @@ KINDS: dict[str, str] = {
     "ranges.tree": "discreet.queries.ranges.local.tree:described",
     "ranges.haar": "discreet.queries.ranges.local.haar:described",
     "ranges.partition": "discreet.queries.ranges.local.adaptive:described",
+    "grid": "discreet.queries.ranges.local.grid:described",
     "heavy_hitters": "discreet.queries.ranges.local.heavy:heavy_hitters",
 }
 """The function that makes each kind from ``epsilon`` and its parameters."""
