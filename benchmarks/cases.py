@@ -281,6 +281,43 @@ STREAMS = (
     _stream("epsilon 1, no end known", {"epsilon": 1.0, "endless": 1}),
 )
 
+_FEW: Params = {"n": 1_000}
+
+# The peers' time grows faster than the rows: what is extrapolated is too kind to them.
+DISCLOSURE = (
+    Case(
+        name="k-anonymity of 1e6 rows, one level for each column",
+        kind="k_anonymity",
+        params={"n": MILLION, "k": 10},
+        warm=_FEW,
+        size="n",
+        peers={"anjana": {"n": 10_000}},
+    ),
+    Case(
+        name="k-anonymity of 1e6 rows, levels for each class",
+        kind="k_anonymity_local",
+        params={"n": MILLION, "k": 10},
+        warm=_FEW,
+        size="n",
+        peers={"anonypy": {"n": 10_000}},
+    ),
+    Case(
+        name="k-noise on 1e6 values, with crowds and risk (the limit: noise alone)",
+        kind="k_noise",
+        params={"n": MILLION, "k": 10},
+        warm=_FEW,
+        peers={"numpy": NONE},
+    ),
+    Case(
+        name="expected crowds of 1e6 records at 1e6 points",
+        kind="crowds",
+        params={"n": MILLION, "points": MILLION},
+        warm={**_FEW, "points": 10},
+        size="points",
+        peers={"numpy": {"points": 100}},
+    ),
+)
+
 SUITES: Mapping[str, tuple[Case, ...]] = {
     "noise": NOISE,
     "accounting": ACCOUNTING,
@@ -288,4 +325,5 @@ SUITES: Mapping[str, tuple[Case, ...]] = {
     "tables": TABLES,
     "ranges": RANGES,
     "streams": STREAMS,
+    "disclosure": DISCLOSURE,
 }

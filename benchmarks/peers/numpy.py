@@ -48,5 +48,26 @@ def stream(*, events: int, steps: int, batches: int, **_: float) -> Callable[[],
     return work
 
 
+def k_noise(*, n: int, k: int) -> Callable[[], None]:
+    """Uniform noise alone, its width given."""
+    rng = np.random.default_rng(1)
+    values = rng.normal(50, 15, n)
+    return lambda: _drop(values + rng.uniform(-k, k, n))
+
+
+def crowds(*, n: int, points: int) -> Callable[[], None]:
+    """One pass over all records for each point."""
+    rng = np.random.default_rng(1)
+    values, at = rng.normal(50, 15, n), rng.normal(50, 15, points)
+
+    def work() -> None:
+        for point in at:
+            d = values - point
+            inside = np.minimum(2 - d, 1) - np.maximum(-2 - d, -1)
+            _drop(np.maximum(inside, 0).sum() / 2)
+
+    return work
+
+
 def _drop(_: object) -> None:
     """The answer is the time."""

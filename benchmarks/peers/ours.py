@@ -11,9 +11,10 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 import numpy as np
+import polars as pl
 
 import discreet
-from discreet import ask
+from discreet import ask, disclosure
 from discreet.accounting.filters import ZcdpFilter
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.events import Event, GaussianNoise, LaplaceNoise, Sampled, compose
@@ -222,6 +223,53 @@ def stream(
                 flow.events(at[cuts[k] : cuts[k + 1]], end=marks[k + 1])
 
     return work
+
+
+def k_anonymity(*, n: int, k: int) -> Callable[[], None]:
+    """The best levels of all, with risk, diversity and closeness measured."""
+    frame, quasi = _people(n)
+    return lambda: _drop(
+        disclosure.anonymise(frame, quasi=quasi, sensitive=["ill"], k=k, suppress=0.01)
+    )
+
+
+def k_anonymity_local(*, n: int, k: int) -> Callable[[], None]:
+    """Levels of its own for each class, with the same measures."""
+    frame, quasi = _people(n)
+    return lambda: _drop(
+        disclosure.anonymise(frame, quasi=quasi, sensitive=["ill"], k=k, method="local")
+    )
+
+
+def k_noise(*, n: int, k: int) -> Callable[[], None]:
+    """The smallest noise for k, the values, and their expected crowds, risk and utility."""
+    values = np.random.default_rng(1).normal(50, 15, n)
+    return lambda: _drop(disclosure.k_noise(values, k=k))
+
+
+def crowds(*, n: int, points: int) -> Callable[[], None]:
+    """Expected crowds, exactly."""
+    rng = np.random.default_rng(1)
+    values, at = rng.normal(50, 15, n), rng.normal(50, 15, points)
+    return lambda: _drop(disclosure.expected_crowd(values, at=at, half_width=1, window=2))
+
+
+def _people(n: int) -> tuple[pl.DataFrame, dict[str, disclosure.Hierarchy]]:
+    rng = np.random.default_rng(1)
+    frame = pl.DataFrame(
+        {
+            "age": rng.integers(0, 100, n),
+            "postcode": [f"{code:05d}" for code in rng.integers(0, 20_000, n)],
+            "sex": rng.choice(["f", "m"], n),
+            "ill": rng.choice(["no", "yes"], n, p=[0.8, 0.2]),
+        }
+    )
+    widths = [range(0, 101, width) for width in (5, 10, 20)]
+    return frame, {
+        "age": disclosure.intervals(*widths),
+        "postcode": disclosure.prefixes(5, keep=[4, 3, 2, 1]),
+        "sex": disclosure.categories(),
+    }
 
 
 def _released(cells: int, epsilon: float) -> discreet.RangeRelease:

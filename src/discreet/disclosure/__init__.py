@@ -6,6 +6,7 @@ Only `sampled_table` and `private_points` are differentially private and have a 
 from discreet.disclosure.generalise import Anonymised, anonymise
 from discreet.disclosure.hierarchy import (
     Categories,
+    Hierarchy,
     Intervals,
     Prefixes,
     Step,
@@ -44,6 +45,7 @@ __all__ = [
     "Categories",
     "Diversity",
     "Estimate",
+    "Hierarchy",
     "Intervals",
     "Jittered",
     "Points",
