@@ -148,6 +148,17 @@ def test_a_writer_never_touches_what_it_did_not_write(tmp_path):
         writer.write(reports(GRR, 3))
 
 
+def test_an_error_takes_back_what_was_written(tmp_path):
+    path = tmp_path / "a.dlr"
+    with Writer(path, GRR) as writer:
+        writer.write(reports(GRR, 3))
+    before = path.read_bytes()
+    with pytest.raises(InvalidArgument), Writer(path, GRR) as writer:
+        for part in (reports(GRR, 100_000), reports(OUE, 1)):
+            writer.write(part)
+    assert path.read_bytes() == before
+
+
 def test_a_damaged_header_is_never_believed():
     """Whatever is done to a header: it is refused, or it says the same as before."""
     rng = random.Random(5)

@@ -142,6 +142,8 @@ class Writer:
     """Appends reports to a file, or to a pipe that is already open. One writer at a time.
 
     What an earlier writer left unfinished at the end of the file is cut off; what is whole stays.
+    When a ``with`` block ends in an error, what was written in it is taken back from a file: done
+    again, it would be sent twice.
     """
 
     def __init__(self, target: str | Path | BinaryIO, collection: Collection) -> None:
@@ -150,6 +152,7 @@ class Writer:
         self._owned = isinstance(target, str | Path)
         if isinstance(target, str | Path):
             self._stream = _opened(Path(target), collection)
+            self._start = self._stream.tell()
         else:
             self._stream = target
             self._stream.write(header(collection).to_bytes())
@@ -178,6 +181,9 @@ class Writer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if kind is not None and self._owned:
+            self._stream.seek(self._start)
+            self._stream.truncate()
         self.close()
 
 
