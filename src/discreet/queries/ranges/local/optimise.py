@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from discreet.core import check
@@ -39,29 +41,26 @@ def optimal_tree(
     if domain.size < 2:
         raise InvalidArgument("a domain needs at least two cells: with one, all is known.")
     check.positive("epsilon", epsilon)
+    # Of the largest blocks that fill up the domain alike, the largest one offers all levels.
+    tops = {-(-domain.size // block) * block: block for block in _powers(domain.size)}
     best: tuple[float, Tree] | None = None
-    for top in range((domain.size - 1).bit_length()):
-        sizes = [1 << j for j in range(top + 1)]
+    for top in tops.values():
+        sizes = [block for block in _powers(domain.size) if block <= top]
         whole = blocks(domain=domain, epsilon=epsilon, sizes=sizes, oracle=oracle, bits=bits)
         shares = best_shares(whole.law, workload)
-        kept = [j for j, share in enumerate(shares) if share > _FADED or j == 0]
-        if kept[-1] != top:
-            continue  # this largest block gets nobody: the domain need not be filled up to it
-        sizes = [sizes[j] for j in kept]
-        some = blocks(domain=domain, epsilon=epsilon, sizes=sizes, oracle=oracle, bits=bits)
-        parts = rounded_shares(best_shares(some.law, workload))
-        made = Tree(
-            domain=domain,
-            epsilon=some.epsilon,
-            sizes=some.sizes,
-            shares=parts,
-            oracles=some.oracles,
-        )
+        kept = [b for b, share in zip(sizes, shares, strict=True) if share > _FADED or b == 1]
+        some = blocks(domain=domain, epsilon=epsilon, sizes=kept, oracle=oracle, bits=bits)
+        made = replace(some, shares=rounded_shares(best_shares(some.law, workload)))
         mean = made.law.mean(workload)
         if best is None or mean < best[0] * (1 - 1e-9):
             best = mean, made
     assert best is not None  # noqa: S101 - the flat histogram is always there
     return best[1]
+
+
+def _powers(size: int) -> list[int]:
+    """Powers of two below the size."""
+    return [1 << j for j in range((size - 1).bit_length())]
 
 
 def best_shares(law: BlocksLaw, workload: Workload) -> Floats:
