@@ -153,9 +153,14 @@ def test_an_error_takes_back_what_was_written(tmp_path):
     with Writer(path, GRR) as writer:
         writer.write(reports(GRR, 3))
     before = path.read_bytes()
-    with pytest.raises(InvalidArgument), Writer(path, GRR) as writer:
-        for part in (reports(GRR, 100_000), reports(OUE, 1)):
-            writer.write(part)
+
+    def send(*parts):
+        with Writer(path, GRR) as writer:
+            for part in parts:
+                writer.write(part)
+
+    with pytest.raises(InvalidArgument):
+        send(reports(GRR, 100_000), reports(OUE, 1))
     assert path.read_bytes() == before
 
 
