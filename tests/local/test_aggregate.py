@@ -1,6 +1,8 @@
 """Aggregates are a sum: any order, any split, through bytes and back; hostile input is refused."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -205,3 +207,9 @@ def test_every_kind_has_a_factory_that_takes_epsilon():
     for kind in catalogue.KINDS:
         with pytest.raises(InvalidArgument, match="no field 'colour'"):
             from_description({"version": 1, "kind": kind, "epsilon": "1/1", "colour": 1})
+
+
+def test_the_bytes_of_every_kind_are_written_down():
+    page = Path(__file__).parents[2] / "docs" / "reference" / "wire-format.md"
+    headings = [line for line in page.read_text("utf-8").splitlines() if line.startswith("### ")]
+    assert set(re.findall(r"`([a-z_.]+)`", "\n".join(headings))) == catalogue.KINDS.keys()
