@@ -22,6 +22,7 @@ from discreet.mechanisms.local.window import Window
 from discreet.noise.law import Floats
 
 _ROUNDS = 200
+_SHIFTS = (-7, -5, -3, -1, 0, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,14 +71,15 @@ def balanced(
 def _tried(epsilon: Fraction, steps: int | None) -> list[Window]:
     """Windows that go into the grid a whole number of times, about as often as evenly levelled.
 
-    There the variance has its dips: all classes of symbols have about equally many members.
+    There, or a little below, the variance has its dips: all classes of symbols have about equally
+    many members.
     """
     even = best(epsilon, steps, None)
     often = round((even.inputs - 1) / even.width)
     widths = {
         (BYTE // (times + 1) if steps is None else steps // times) + shift
         for times in range(max(1, often - 1), often + 2)
-        for shift in (-1, 0, 1)
+        for shift in _SHIFTS
     }
     most = BYTE // 2 if steps is None else steps
     return [best(epsilon, steps, width) for width in sorted(widths) if 1 <= width <= most]

@@ -13,8 +13,8 @@ _EQUAL = 1.005  # a standard deviation that is less by half a percent is not wor
 def best_mean(*, epsilon: Number, lower: Number, upper: Number) -> Bounded:
     """The randomiser of least variance at worst: one bit for small epsilon, else `balanced`.
 
-    Both send one byte. `piecewise`, `hybrid` and `local_laplace` have more variance than
-    `balanced` at every epsilon; they are there to compare.
+    Both send one byte. `piecewise`, `hybrid` and `local_laplace` are there to compare: they have
+    no less variance than `balanced` at any epsilon that was tried.
 
     Theorem: each report is epsilon-DP in the local model; the estimate is unbiased.
     Proof: it is `duchi` or `balanced`, chosen by epsilon alone.
