@@ -94,6 +94,30 @@ def test_plan_shows_structures_and_errors_without_data(file):
     assert content["share"] == pytest.approx(0.7)
 
 
+def test_an_accuracy_and_limits_in_a_file(file):
+    stated = FILE.replace("epsilon = 400", "within = 40")
+    file.write_text(stated)
+    content = json.loads(run("plan", file, "--json").stdout)["ranges"][0]
+    assert 39 < content["width"] <= 40
+    twice = float(content["budget"].removeprefix("epsilon "))
+    file.write_text(stated.replace("within = 40", "within = 40\nrows_per_unit = 1"))
+    content = json.loads(run("plan", file, "--json").stdout)["ranges"][0]
+    assert float(content["budget"].removeprefix("epsilon ")) == pytest.approx(twice / 2, rel=0.01)
+    assert "widest is within ±" in " ".join(run("plan", file).output.split())
+    file.write_text(stated.replace("epsilon = 2000", "rho = 2000"))
+    assert json.loads(run("plan", file, "--json").stdout)["ranges"][0]["budget"].startswith("rho")
+    for wrong, words in {
+        "within = 0": "within",
+        'of = ["day", "age"]\nwithin = 40': "one column",
+        "within = 40\nrows_per_unit = 0": "rows_per_unit",
+    }.items():
+        text = stated if "of =" not in wrong else stated.replace('of = "day"\n', "")
+        file.write_text(text.replace("within = 40", wrong))
+        done = run("plan", file)
+        assert done.exit_code == 2
+        assert words in done.output
+
+
 def test_release_writes_artefacts_that_answer_alone(file):
     """Two rows of a unit are allowed, so scales double; at these epsilons the noise is zero."""
     done = run("release", file)

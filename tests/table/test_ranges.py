@@ -399,3 +399,77 @@ def test_no_unit_moves_the_boxes_further_than_stated(limits):
                 assert np.square(x - y).sum() <= move.l2_squared
                 reached += np.abs(x - y).sum() == move.l1
     assert reached  # some unit goes as far as is stated
+
+
+# ── limits of its own, and stated accuracies ───────────────────────────────────────────────────
+
+
+@pytest.fixture
+def visits(account):
+    """Nine rows of one, three of each of the others."""
+    rows = pl.DataFrame(
+        {"who": [1] * 9 + [2] * 3 + [3] * 3, "day": [0] * 6 + [1] * 3 + [2, 2, 3] * 2}
+    )
+    cells = {"day": discreet.integer(lower=0, upper=3)}
+    return discreet.table(rows, columns=cells, unit="who", rows_per_unit=9, account=account)
+
+
+def test_limits_of_its_own(visits, account):
+    wide = visits.plan_ranges("day", epsilon=1)
+    once = visits.plan_ranges("day", epsilon=1, rows_per_unit=1)
+    assert wide.best.contribution.rows == 9
+    assert once.best.contribution.rows == 1
+    assert once.candidates[0].rmse < wide.candidates[0].rmse / 8
+    before = account.remaining
+    made = visits.ranges("day", epsilon=200, rows_per_unit=2)
+    assert before - account.remaining == 200
+    assert made.total == pytest.approx(6, abs=1e-6)
+    assert "at most 2 rows of each are used" in made.protects
+    each = visits.ranges("day", epsilon=2000, rows_per_unit_and_group=1)
+    assert each.cells == pytest.approx([1, 1, 2, 2], abs=1e-6)
+    assert "at most 9 rows of each are used" in each.protects  # the table's still holds
+    grid = visits.plan_grid(["day", col("day") + 1], epsilon=1, rows_per_unit=1)
+    assert grid.best.contribution.rows == 1
+    with pytest.raises(InvalidArgument, match="rows_per_unit"):
+        visits.ranges("day", epsilon=1, rows_per_unit=0)
+
+
+@pytest.mark.parametrize("currency", ["epsilon", "rho"])
+@pytest.mark.parametrize("workload", ["all", "points", [(0, 3), (5, 5)]], ids=str)
+def test_a_stated_accuracy_is_met_and_not_exceeded_by_much(table, currency, workload):
+    asked = {"workload": workload}
+    amount = table.amount_for_ranges("age", within=20, currency=currency, **asked)
+    assert list(amount) == [currency]
+    best = table.plan_ranges("age", **asked, **amount).candidates[0]
+    assert 0.98 * 20 < best.width(level=0.95) <= 20
+    less = table.plan_ranges("age", **asked, **{currency: amount[currency] * Fraction(98, 100)})
+    assert less.candidates[0].width(level=0.95) > 20
+
+
+def test_the_width_is_that_of_the_interval(table):
+    plan = table.plan_ranges("age", epsilon=1)
+    made = plan.best.release(np.zeros(12, dtype=np.int64), bits=seeded(4))
+    widths = []
+    for a in range(12):
+        for b in range(a, 12):
+            low, high = made.interval(a - 2, b - 2)
+            widths.append((high - low) / 2)
+            assert plan.best.width(a, b, level=0.95) == pytest.approx(widths[-1], rel=1e-6)
+    assert plan.candidates[0].width(level=0.95) == pytest.approx(max(widths), rel=0.02)
+
+
+def test_accuracies_that_make_no_sense(table):
+    for words, given in {
+        "within": {"within": 0},
+        "currency": {"within": 5, "currency": "mu"},
+        "delta": {"within": 5, "currency": "rho", "delta": 1e-6},
+        "level": {"within": 5, "level": 1},
+    }.items():
+        with pytest.raises(InvalidArgument, match=words):
+            table.amount_for_ranges("age", **given)
+
+
+def test_a_stated_accuracy_with_limits_of_its_own(visits):
+    often = visits.amount_for_ranges("day", within=50)
+    once = visits.amount_for_ranges("day", within=50, rows_per_unit=1)
+    assert 8 < often["epsilon"] / once["epsilon"] < 10

@@ -61,10 +61,10 @@ def amount_for(
             )
         return Fraction(width) <= wanted
 
-    return budget(_least(meets, title=query.title))
+    return budget(least(meets, title=query.title))
 
 
-def _least(meets: Callable[[Fraction], bool], *, title: str) -> Fraction:
+def least(meets: Callable[[Fraction], bool], *, title: str) -> Fraction:
     """The smallest amount that meets a target: doubled, halved, rounded up to four digits."""
     high = Fraction(1)
     while not meets(high):

@@ -4,22 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Unpack, cast
+from typing import Any, TypedDict, Unpack, cast
 
 from discreet.core.exact import Number
 from discreet.data.expression import Expression
+from discreet.data.plan import Limits
 from discreet.noise.bits import system
 from discreet.queries.ask import Value
-from discreet.queries.budget import budget
+from discreet.queries.budget import Budget, budget
+from discreet.queries.ranges.answers import LEVEL
 from discreet.queries.ranges.grid_plan import GridPlan
 from discreet.queries.ranges.grid_question import AskedGrid, planned_grid, rectangles
 from discreet.queries.ranges.plan import RangePlan
 from discreet.queries.ranges.question import Asked, ranges
 from discreet.queries.ranges.question import planned as planned_ranges
+from discreet.queries.ranges.target import range_amount_for
+from discreet.queries.targets import Currency
 from discreet.table.opened import Amount, Opened
 from discreet.table.ranges import AnyRanges, ChargedGrid, ChargedRanges
 from discreet.table.release import Release
 from discreet.table.work import Work, carry_out
+
+
+class Own(TypedDict, total=False):
+    """Limits for one question, in place of the table's."""
+
+    rows_per_unit: int
+    groups_per_unit: int
+    rows_per_unit_and_group: int
+
+
+class Priced(Amount, Own, total=False):
+    """What ranges may cost, and limits of their own."""
+
+
+def split(given: Priced) -> tuple[Limits, Budget]:
+    """The limits, and the amount."""
+    rest: dict[str, Any] = dict(given)
+    own = {name: rest.pop(name) for name in Own.__annotations__ if name in rest}
+    return Limits(**own), budget(**rest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -34,16 +57,20 @@ class Ranged(Opened):
         bins: int | None = None,
         edges: Iterable[Number] | None = None,
         where: Expression | None = None,
-        **amount: Unpack[Amount],
+        **more: Unpack[Priced],
     ) -> ChargedRanges:
         """Answers to every range of a column, each with its exact error, for one price.
 
         Whole numbers, days and categories are counted value by value; real numbers are cut into
         ``bins`` or at ``edges``. ``workload`` says which ranges matter: "all", "points", "short",
         "long", "prefixes", or pairs of labels. `plan_ranges` shows what is chosen, and why.
+
+        ``rows_per_unit``, ``groups_per_unit`` (a cell is a group) and ``rows_per_unit_and_group``
+        are limits for this question alone, in place of the table's.
         """
-        query = ranges(value, workload=workload, bins=bins, edges=edges, where=where)
-        found = planned_ranges(query, setting=self.setting, budget=budget(**amount))
+        own, amount = split(more)
+        query = ranges(value, workload=workload, bins=bins, edges=edges, where=where, limits=own)
+        found = planned_ranges(query, setting=self.setting, budget=amount)
         return cast("ChargedRanges", self.run_all(Work(ranges=(found,)))[1][0])
 
     def plan_ranges(
@@ -55,15 +82,47 @@ class Ranged(Opened):
         edges: Iterable[Number] | None = None,
         where: Expression | None = None,
         rows: int | None = None,
-        **amount: Unpack[Amount],
+        **more: Unpack[Priced],
     ) -> RangePlan:
         """Every structure for `ranges` with its exact error, best first; nothing is read or spent.
 
         ``rows`` is a guess of how many there are, to show errors as a share of them.
         """
-        query = ranges(value, workload=workload, bins=bins, edges=edges, where=where)
-        amounts = budget(**amount)
-        return planned_ranges(query, setting=self.setting, budget=amounts, rows=rows).ranked
+        own, amount = split(more)
+        query = ranges(value, workload=workload, bins=bins, edges=edges, where=where, limits=own)
+        return planned_ranges(query, setting=self.setting, budget=amount, rows=rows).ranked
+
+    def amount_for_ranges(  # noqa: PLR0913 - each has a name, most a default
+        self,
+        value: Value,
+        *,
+        within: Number,
+        workload: Asked = "all",
+        bins: int | None = None,
+        edges: Iterable[Number] | None = None,
+        where: Expression | None = None,
+        level: float = LEVEL,
+        currency: Currency = "epsilon",
+        delta: Number | None = None,
+        **own: Unpack[Own],
+    ) -> Amount:
+        """The smallest amount at which every range of the workload is within a half-width.
+
+        It goes where an amount is asked: ``table.ranges(value, **amount)``, with the same workload.
+        Nothing is read or spent.
+        """
+        limits = Limits(**own)
+        query = ranges(value, workload=workload, bins=bins, edges=edges, where=where, limits=limits)
+        found = range_amount_for(
+            query,
+            setting=self.setting,
+            within=within,
+            level=level,
+            currency=currency,
+            delta=delta,
+        )
+        parts = {"epsilon": found.epsilon, "delta": found.delta, "rho": found.rho}
+        return cast("Amount", {name: x for name, x in parts.items() if x is not None})
 
     def grid(
         self,
@@ -72,14 +131,15 @@ class Ranged(Opened):
         workload: AskedGrid = "all",
         bins: Mapping[str, int] | None = None,
         where: Expression | None = None,
-        **amount: Unpack[Amount],
+        **more: Unpack[Priced],
     ) -> ChargedGrid:
         """Answers to every rectangle of several columns, each with its exact error, for one price.
 
         ``bins`` cuts columns of numbers; ``workload`` is "all", "points" or "margins".
         """
-        query = rectangles(values, workload=workload, bins=bins, where=where)
-        found = planned_grid(query, setting=self.setting, budget=budget(**amount))
+        own, amount = split(more)
+        query = rectangles(values, workload=workload, bins=bins, where=where, limits=own)
+        found = planned_grid(query, setting=self.setting, budget=amount)
         return cast("ChargedGrid", self.run_all(Work(ranges=(found,)))[1][0])
 
     def plan_grid(
@@ -90,12 +150,12 @@ class Ranged(Opened):
         bins: Mapping[str, int] | None = None,
         where: Expression | None = None,
         rows: int | None = None,
-        **amount: Unpack[Amount],
+        **more: Unpack[Priced],
     ) -> GridPlan:
         """Every structure for `grid` with its exact error, best first; nothing is read or spent."""
-        query = rectangles(values, workload=workload, bins=bins, where=where)
-        amounts = budget(**amount)
-        return planned_grid(query, setting=self.setting, budget=amounts, rows=rows).ranked
+        own, amount = split(more)
+        query = rectangles(values, workload=workload, bins=bins, where=where, limits=own)
+        return planned_grid(query, setting=self.setting, budget=amount, rows=rows).ranked
 
     def run_all(
         self,

@@ -12,7 +12,7 @@ from discreet.noise.bits import Bits
 from discreet.queries.design import Setting
 from discreet.queries.ranges.grid_question import PlannedGrid
 from discreet.queries.ranges.grid_release import GridRelease
-from discreet.queries.ranges.question import ROWS, PlannedRanges
+from discreet.queries.ranges.question import ROWS, PlannedRanges, limited
 from discreet.queries.ranges.release import RangeRelease
 from discreet.table.charge import protection
 from discreet.table.release import read_receipt, receipt_content, worth
@@ -107,7 +107,7 @@ def charged(
         "title": planned.query.title,
         "question": planned.query.text,
         "mechanism": f"{planned.ranked.best.describe()}; groups: {'; '.join(noises)}",
-        "protects": protection(setting),
+        "protects": protection(limited(setting, planned.query.limits)),
         "receipt": receipt,
     }
     counts = table.columns[ROWS]

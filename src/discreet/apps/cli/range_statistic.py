@@ -4,27 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
+from discreet.core import check
+from discreet.core.errors import InvalidArgument
 from discreet.data.expression import Expression
+from discreet.data.plan import Limits
 from discreet.queries.budget import Budget, budget
 from discreet.queries.passes import Setting
 from discreet.queries.ranges.grid_question import GridQuery, planned_grid, rectangles
 from discreet.queries.ranges.question import RangeQuery, planned, ranges
+from discreet.queries.ranges.target import range_amount_for
+from discreet.queries.targets import Currency
 from discreet.table.ranges import AnyPlanned
 
 _AMOUNTS = ("epsilon", "delta", "rho")
 _ASKED = ("workload", "bins", "edges", "name")
-KNOWN = ("kind", "of", "where", "rows", *_ASKED, *_AMOUNTS)
+_LIMITS = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
+KNOWN = ("kind", "of", "where", "rows", "within", *_ASKED, *_LIMITS, *_AMOUNTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeStatistic:
-    """All ranges of columns: the question, what it may cost, the rows that are expected."""
+    """All ranges of columns: the question, what it may cost, the rows that are expected.
+
+    ``within`` is the half-width (95%) that the widest range of the workload may have.
+    """
 
     query: RangeQuery | GridQuery
     budget: Budget
     rows: int | None
+    within: Fraction | None = None
 
     def planned(self, setting: Setting) -> AnyPlanned:
         """The structures that could be released, best first."""
@@ -38,14 +49,33 @@ def is_ranges(given: object) -> bool:
     return isinstance(given, Mapping) and given.get("kind") == "ranges"
 
 
-def range_statistic(given: Mapping[str, Any], *, where: Expression | None) -> RangeStatistic:
-    """One column gives ranges, a list of columns gives rectangles."""
+def range_statistic(
+    given: Mapping[str, Any], *, where: Expression | None, setting: Setting, currency: Currency
+) -> RangeStatistic:
+    """One column gives ranges, a list of columns gives rectangles.
+
+    Without an amount it is the smallest, in the currency, that keeps the ranges ``within``.
+    """
     of: Any = given.get("of")
     more = {name: given[name] for name in _ASKED if name in given}
-    asked: RangeQuery | GridQuery
+    limits = Limits(**{name: given.get(name) for name in _LIMITS})
+    rows, within = given.get("rows"), given.get("within")
+    amounts = {name: given.get(name) for name in _AMOUNTS}
     if isinstance(of, list):
-        asked = rectangles(of, where=where, **more)
-    else:
-        asked = ranges(of, where=where, **more)
-    amount = budget(**{name: given.get(name) for name in _AMOUNTS})
-    return RangeStatistic(query=asked, budget=amount, rows=given.get("rows"))
+        if within is not None:
+            raise InvalidArgument("within is for ranges of one column: state an amount.")
+        asked = rectangles(of, where=where, limits=limits, **more)
+        return RangeStatistic(query=asked, budget=budget(**amounts), rows=rows)
+    query = ranges(of, where=where, limits=limits, **more)
+    wanted = None if within is None else check.positive("within", within)
+    if wanted is None or amounts["epsilon"] is not None or amounts["rho"] is not None:
+        return RangeStatistic(query=query, budget=budget(**amounts), rows=rows, within=wanted)
+    delta = amounts["delta"]
+    found = range_amount_for(
+        query,
+        setting=setting,
+        within=wanted,
+        currency=currency if delta is None else "epsilon",
+        delta=delta,
+    )
+    return RangeStatistic(query=query, budget=found, rows=rows, within=wanted)

@@ -23,6 +23,7 @@ from discreet.table.ranges import AnyPlanned
 
 OPEN = "-"
 _SHOWN = 6
+_LEVEL = 0.95
 
 
 def run(path: Path, ends: Sequence[str], *, level: float, as_json: bool) -> int:
@@ -94,6 +95,7 @@ def range_content(one: AnyPlanned, found: Standing) -> dict[str, Any]:
         "workload": str(plan.workload),
         "shown": shown,
         "structures": errors,
+        "width": plan.candidates[0].width(level=_LEVEL) if isinstance(plan, RangePlan) else None,
     }
 
 
@@ -119,9 +121,10 @@ def _told(one: Candidate | GridCandidate, errors: Floats) -> dict[str, Any]:
 def range_table(one: dict[str, Any]) -> Table:
     """The best structures and their errors."""
     share = "?" if one["share"] is None else f"{100 * one['share']:.3g}%"
+    widest = "" if one["width"] is None else f" The widest is within ±{one['width']:,.4g} (95%)."
     made = Table(
         title=f"{one['name']}: {one['cells']} cells, {one['budget']}, {share} of the limit",
-        caption=f"Standard errors; the first is used. Mean over: {one['workload']}.",
+        caption=f"Standard errors; the first is used. Mean over: {one['workload']}.{widest}",
     )
     made.add_column("structure", overflow="fold")
     for head in ("mean", *one["shown"]):

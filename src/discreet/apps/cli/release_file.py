@@ -174,7 +174,11 @@ def read(path: Path) -> ReleaseFile:
             for i, one in enumerate(statistics, 1)
             if not is_ranges(one)
         ),
-        ranges=tuple(_ranges(i, one) for i, one in enumerate(statistics, 1) if is_ranges(one)),
+        ranges=tuple(
+            _ranges(i, one, setting=setting, limit=account.get("limit"))
+            for i, one in enumerate(statistics, 1)
+            if is_ranges(one)
+        ),
     )
 
 
@@ -195,10 +199,8 @@ def _statistic(
         amounts = {name: given.get(name) for name in _AMOUNTS}
         if wanted is None or amounts["epsilon"] is not None or amounts["rho"] is not None:
             return Statistic(query=query, budget=budget(**amounts), rows=rows, within=wanted)
-        # In the currency of the account, as far as the file says it.
-        concentrated = isinstance(limit, Mapping) and bool({"rho", "mu"} & set(limit))
         kind = budget(epsilon=1, delta=amounts["delta"])
-        if concentrated and kind.delta is None:
+        if _concentrated(limit) and kind.delta is None:
             kind = budget(rho=1)
         found = Statistic(query=query, budget=kind, rows=rows, found=True)
         return _targeted(found, wanted, setting=setting)
@@ -206,10 +208,22 @@ def _statistic(
         raise InvalidArgument(f"{where}: {error}") from None
 
 
-def _ranges(number: int, given: Mapping[str, Any]) -> RangeStatistic:
+def _concentrated(limit: object) -> bool:
+    """Whether the account counts in rho, as far as the file says it."""
+    return isinstance(limit, Mapping) and bool({"rho", "mu"} & set(limit))
+
+
+def _ranges(
+    number: int, given: Mapping[str, Any], *, setting: Setting, limit: object
+) -> RangeStatistic:
     _known(f"statistic {number}", given, range_statistic.KNOWN)
     try:
-        return range_statistic.range_statistic(given, where=_condition(given.get("where")))
+        return range_statistic.range_statistic(
+            given,
+            where=_condition(given.get("where")),
+            setting=setting,
+            currency="rho" if _concentrated(limit) else "epsilon",
+        )
     except (PrivacyError, TypeError) as error:
         raise InvalidArgument(f"statistic {number}: {error}") from None
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import events
+from discreet.core import check, events
 from discreet.core.errors import OutOfDomain
 from discreet.core.relation import Relation
 from discreet.mechanisms.additive import Additive
@@ -23,6 +23,7 @@ from discreet.queries.ranges.noise import Family, spent
 from discreet.queries.ranges.release import RangeRelease
 from discreet.queries.ranges.strategy import Contribution, Strategy
 from discreet.queries.ranges.tails import Law
+from discreet.queries.ranges.widths import half_widths
 from discreet.queries.ranges.workload import Workload
 
 
@@ -84,6 +85,11 @@ class RangeDesign:
     def mean_variance(self, workload: Workload) -> float:
         """Its mean over a workload."""
         return self.strategy.mean_variance(workload, self.noise)
+
+    def width(self, a: int, b: int, *, level: float) -> float:
+        """The half-width of the interval of a range of cells; without room for rounding."""
+        tail = 1 - float(check.probability("level", level, zero=False, one=False))
+        return float(half_widths(self.strategy, self.laws, np.array(a), np.array(b), tail=tail))
 
     def release(self, counts: ArrayLike, *, bits: Bits | None = None) -> RangeRelease:
         """Measure with noise: the artefact that answers every range.

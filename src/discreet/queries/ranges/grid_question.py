@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from discreet.accounting.guarantee import Guarantee
@@ -11,7 +11,7 @@ from discreet.core import check
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
 from discreet.data.expression import Expression
-from discreet.data.plan import Plan
+from discreet.data.plan import Limits, Plan
 from discreet.queries.ask import Value, as_expression, plainly
 from discreet.queries.budget import Budget
 from discreet.queries.passes import Setting
@@ -23,6 +23,7 @@ from discreet.queries.ranges.question import (
     cells_of,
     contribution_of,
     counting,
+    limited,
     ranges,
 )
 
@@ -43,6 +44,8 @@ class GridQuery:
     bins: Mapping[str, int]
     where: Expression | None = None
     name: str = ""
+    limits: Limits = field(default_factory=Limits)
+    """Its own; those not given here are the table's."""
 
     @property
     def text(self) -> str:
@@ -82,11 +85,12 @@ def rectangles(
     bins: Mapping[str, int] | None = None,
     where: Expression | None = None,
     name: str = "",
+    limits: Limits | None = None,
 ) -> GridQuery:
     """All rectangles of several columns: a range of each of them at once.
 
     ``bins`` says into how many parts of equal width a column of numbers is cut. ``workload`` is
-    "all", "points" (single cells) or "margins".
+    "all", "points" (single cells) or "margins". ``limits`` are the question's own.
     """
     made = [as_expression("values", value) for value in values]
     found = {plainly(one): one for one in made}
@@ -95,9 +99,14 @@ def rectangles(
     cut = dict(bins or {})
     if unknown := sorted(set(cut) - set(found)):
         raise InvalidArgument(f"bins names {unknown}; the columns are {sorted(found)}.")
-    checked = ranges(made[0], where=where, name=name)
+    checked = ranges(made[0], where=where, name=name, limits=limits)
     return GridQuery(
-        values=found, workload=workload, bins=cut, where=checked.where, name=checked.name
+        values=found,
+        workload=workload,
+        bins=cut,
+        where=checked.where,
+        name=checked.name,
+        limits=checked.limits,
     )
 
 
@@ -119,7 +128,7 @@ def planned_grid(
     if size > MOST_CELLS:
         raise InvalidArgument(f"the grid has {size} cells, more than 10**7: use bins=.")
     by = {name: cell for name, (cell, _) in axes.items()}
-    counted = counting(by, where=query.where, setting=setting)
+    counted = counting(by, where=query.where, setting=limited(setting, query.limits))
     found = plan_grid(
         domains,
         _workload(query.workload),

@@ -47,6 +47,8 @@ class Candidate:
     """Mean variance over the workload."""
     largest: float
     """The largest variance among many ranges of the workload."""
+    widest: tuple[int, int]
+    """The range that has it."""
 
     @property
     def rmse(self) -> float:
@@ -62,6 +64,10 @@ class Candidate:
         """Root mean squared error over all ranges of each length: the data of a figure."""
         found = self.design.strategy.by_length(np.asarray(lengths), self.noise)
         return np.sqrt(np.maximum(found, 0.0))
+
+    def width(self, *, level: float) -> float:
+        """The half-width of the interval of the widest range."""
+        return self.design.width(*self.widest, level=level)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,8 +213,14 @@ def _candidate(
         few = _TRIED_ROOTS // strategy.size if isinstance(strategy, Roots) else _TRIED
         some = np.unique(np.linspace(0, last, few).astype(np.int64))
     found = strategy.variance(tried[0][some], tried[1][some], noise)
-    largest = max(mean, float(found.max()))
-    return Candidate(design=design, noise=noise, mean=mean, largest=largest)
+    place = some[int(np.argmax(found))]
+    return Candidate(
+        design=design,
+        noise=noise,
+        mean=mean,
+        largest=max(mean, float(found.max())),
+        widest=(int(tried[0][place]), int(tried[1][place])),
+    )
 
 
 def _strategies(

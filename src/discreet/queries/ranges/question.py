@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -15,7 +15,7 @@ from discreet.core.relation import Relation
 from discreet.data.bounded import OPEN, Bounded, position
 from discreet.data.code import Binary, Const, Divide
 from discreet.data.expression import Expression
-from discreet.data.plan import Plan, count
+from discreet.data.plan import Limits, Plan, count
 from discreet.data.schema import INT64, Boolean, Category, Date, Label, Schema
 from discreet.data.schema import Number as NumberColumn
 from discreet.queries.ask import Value, as_expression, plainly
@@ -53,6 +53,8 @@ class RangeQuery:
     edges: tuple[Number, ...] | None = None
     where: Expression | None = None
     name: str = ""
+    limits: Limits = field(default_factory=Limits)
+    """Its own; those not given here are the table's."""
 
     @property
     def text(self) -> str:
@@ -93,11 +95,13 @@ def ranges(
     edges: Iterable[Number] | None = None,
     where: Expression | None = None,
     name: str = "",
+    limits: Limits | None = None,
 ) -> RangeQuery:
     """All ranges of a column or an expression: whole numbers, days, or categories in their order.
 
     Real numbers are cut into ``bins`` of equal width, or at ``edges``. ``workload`` says which
-    ranges matter: "all", "points", "short", "long", "prefixes", or pairs of labels.
+    ranges matter: "all", "points", "short", "long", "prefixes", or pairs of labels. ``limits`` are
+    the question's own: someone who is counted once needs the noise for one row.
     """
     if where is not None and not isinstance(where, Expression):
         raise InvalidArgument(
@@ -114,6 +118,7 @@ def ranges(
         edges=None if edges is None else tuple(edges),
         where=where,
         name=name,
+        limits=Limits() if limits is None else limits,
     )
 
 
@@ -130,7 +135,8 @@ def planned(
     Needs: nothing of the data.
     """
     cell, domain = cells_of(query, setting.schema)
-    counted = counting({plainly(query.value): cell}, where=query.where, setting=setting)
+    own = limited(setting, query.limits)
+    counted = counting({plainly(query.value): cell}, where=query.where, setting=own)
     # The number of rows is never taken as public here: conditions and limits change it.
     found = ranked(
         domain,
@@ -141,6 +147,11 @@ def planned(
     )
     shown = None if rows is None else check.count("rows", rows)
     return PlannedRanges(query=query, counted=counted, ranked=replace(found, rows=shown))
+
+
+def limited(setting: Setting, own: Limits) -> Setting:
+    """The setting with a question's own limits in place of the table's."""
+    return replace(setting, limits=own.over(setting.limits))
 
 
 def counting(by: Mapping[str, Expression], *, where: Expression | None, setting: Setting) -> Plan:

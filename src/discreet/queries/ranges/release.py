@@ -27,11 +27,10 @@ from discreet.queries.ranges.content import (
 from discreet.queries.ranges.domain import Domain, span
 from discreet.queries.ranges.strategy import Contribution, Strategy
 from discreet.queries.ranges.tails import Law
+from discreet.queries.ranges.widths import half_widths
 
 VERSION = 1
 _ROUNDING = 2.0**-44
-_CLOSE = 1000
-"""For more ranges at once, intervals come from variances alone: valid, up to twice as wide."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,15 +170,5 @@ class RangeRelease(RangeAnswers):
         return tails.quick(self.laws, largest, variance, tail) + self._rounding
 
     def _widths(self, a: Ints, b: Ints, tail: float) -> Floats:
-        variance = self._variance(a, b)
-        width = self._quick(variance, tail)
-        if tails.fine(self.laws):
-            normal = tails.normal(self.laws, np.sqrt(variance), tail)
-            return np.minimum(width, normal + self._rounding)
-        if a.size > _CLOSE:
-            return width
-        close = [
-            tails.close(self.laws, self.strategy.terms(int(p), int(q), self._noise), float(v), tail)
-            for p, q, v in zip(a.ravel(), b.ravel(), variance.ravel(), strict=True)
-        ]
-        return floats(np.minimum(width, np.reshape(close, width.shape) + self._rounding))
+        found = half_widths(self.strategy, self.laws, a, b, tail=tail)
+        return floats(found + self._rounding)

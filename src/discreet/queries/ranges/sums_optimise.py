@@ -20,7 +20,7 @@ _MOST_BLOCKS = 128
 _FAN = 16
 _MOST_ROWS = 32
 _STARTS = 2
-_ROUNDS = 500
+_ROUNDS = 1000
 _OWN, _ANY = 0.5, 0.2
 """At the start a row weighs its own part of the domain by so much, and all by up to that."""
 
