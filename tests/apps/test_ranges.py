@@ -185,7 +185,7 @@ def test_the_page_draws_the_ranges(file):
         ('workload = "prefixes"', 'workload = "most"'),
         ('of = "day"', 'of = "days"'),
         ('of = "day"', 'of = "pay"'),
-        ("rows = 600", "within = 3"),
+        ("rows = 600", "within = -3"),
         ("rows = 600", "by = ['age']"),
         ("epsilon = 400\nrows", "rows"),
     ],
