@@ -16,6 +16,8 @@ from discreet.mechanisms.local.histogram import she
 from discreet.mechanisms.local.response import grr
 from discreet.mechanisms.local.unary import oue, sue, the
 from discreet.noise.bits import seeded
+from discreet.queries.ranges.domain import integers
+from discreet.queries.ranges.local.grid import local_grid
 
 ORACLES = [build(categories=11, epsilon=1.5) for build in (grr, sue, oue, the, she)]
 
@@ -160,6 +162,15 @@ def test_descriptions_round_trip(oracle):
     assert described == oracle.describe()  # untouched
     others = [other.fingerprint for other in ORACLES]
     assert others.count(oracle.fingerprint) == 1
+
+
+def test_the_order_of_names_has_no_meaning():
+    """A state keeps its description as JSON: what is read from it must be the same randomiser."""
+    days, ages = integers(0, 9), integers(0, 99)
+    one = local_grid({"b": days, "a": ages}, epsilon=1, fine=4, coarse=2)
+    two = local_grid({"a": ages, "b": days}, epsilon=1, fine=4, coarse=2)
+    assert one == two == from_description(dict(reversed(one.describe().items())))
+    assert Aggregate.from_bytes(Aggregate(one).to_bytes()).randomiser == one
 
 
 GOOD = {"version": 1, "kind": "oue", "epsilon": "3/2", "categories": 11}

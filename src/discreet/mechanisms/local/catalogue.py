@@ -81,10 +81,10 @@ def _make(kind: str, place: str, epsilon: Fraction, given: dict[str, Any]) -> Ra
 
 
 def _object(description: Mapping[str, Any] | str) -> dict[str, Any]:
-    """A plain copy, as JSON holds it."""
+    """A plain copy, as JSON holds it; names in order, as JSON gives their order no meaning."""
     try:
-        text = description if isinstance(description, str) else json.dumps(dict(description))
-        found = json.loads(text)
+        found = json.loads(description) if isinstance(description, str) else dict(description)
+        found = json.loads(json.dumps(found, sort_keys=True))
     except (TypeError, ValueError, RecursionError):
         raise InvalidArgument("description must be a JSON object.") from None
     if not isinstance(found, dict):

@@ -215,7 +215,8 @@ def local_grid(
         fine, coarse = fine or one, coarse or two
     made = LocalGrid(
         epsilon=positive("epsilon", epsilon),
-        domains=tuple(attributes.items()),
+        # In the order of their names: a description is a JSON object, which has no order.
+        domains=tuple(sorted(attributes.items(), key=lambda item: item[0])),
         fine=count("fine", fine, minimum=2),
         coarse=count("coarse", coarse, minimum=2),
     )
