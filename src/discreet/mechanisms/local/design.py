@@ -1,10 +1,11 @@
-"""Oracles whose reports are sets of one size, so spread that every pair of points is alike.
+"""Oracles whose reports are sets of one size, so spread that all triples of points are alike.
 
 A report is a block: a set of ``chosen`` of ``points`` points. Every point lies in equally many
-blocks, and so does every pair of points (a 2-design: all sets of a size, or all flats of an affine
-space). A client sends a block with its own point with probability ``keep``, uniform among those,
-and otherwise a block without it, uniform among those. Everything about the error follows from
-this alone, whatever the blocks are; they differ in how many bytes they take.
+blocks, and so does every pair and every triple of points (a 3-design: all sets of a size, or all
+flats of one dimension over two elements). A client sends a block with its own point with
+probability ``keep``, uniform among those, and otherwise a block without it, uniform among those.
+Everything about the error follows from this alone, whatever the blocks are; they differ in how
+many bytes they take.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class BlockOracle(Oracle):
     and ``other``, and the error of every sum of estimates is that of ``range_variance``.
     Proof: if N blocks hold a point and M do not, N / M = chosen / (points - chosen), and a block
     has probability keep / N or (1 - keep) / M, of ratio e^epsilon. Second moments of supports
-    involve at most the own point and two others, or two points of a uniform block: counted by the
-    design. Full proof: theory page "Oracles of the local model".
+    given the value involve the own point and two others: counted by the design. Full proof:
+    theory page "Oracles of the local model".
     Source: Ye, Barg 2018 for all sets of a size; Feldman, Nelson, Nguyen, Talwar 2022 for designs.
     """
 

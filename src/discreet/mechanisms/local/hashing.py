@@ -6,7 +6,7 @@ g = 2^b values, puts subset selection on the hash (a set of ``kept`` values, mos
 response), and sends forms and set. The report supports the points that hash into the set: a flat,
 or a union of parallel ones.
 
-Such unions are a 2-design, so the error is that of subset selection with blocks of 2^m kept / g
+Such unions are a 3-design, so the error is that of subset selection with blocks of 2^m kept / g
 points: every client has fresh forms, and no bias is left by a shared family of hashes.
 
 Decoding needs no loop over categories: with addition modulo 2,
@@ -177,8 +177,8 @@ def olh(*, categories: int, epsilon: Number, hashes: int | None = None, kept: in
     Theorem: a report is epsilon-DP in the local model, exactly. The error is that of subset
     selection with blocks of 2^m kept / hashes points, below that of independent supports (F48).
     Proof: the forms are drawn without the value. For any forms and any two values, a set has one
-    of two probabilities, of ratio e^epsilon. For the error: blocks are a 2-design, since linear
-    maps take any two points to any two others; then see `BlockOracle`.
+    of two probabilities, of ratio e^epsilon. For the error: blocks are a 3-design, since affine
+    maps take any three points to any three others; then see `BlockOracle`.
     Source: Wang, Blocki, Li, Jha 2017 for local hashing; Feldman, Nelson, Nguyen, Talwar 2022 for
     designs of subspaces. F14, corrected: three values of one hash must be independent, and are.
     Needs: 2 <= categories <= 2^24, epsilon > 0. ``hashes`` is a power of two, at most 256 and

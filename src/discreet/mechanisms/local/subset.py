@@ -149,7 +149,7 @@ def subset_selection(
 
     Theorem: a report is epsilon-DP in the local model, exactly; the error is that of F47.
     Proof: a set with the own category has probability e^epsilon times that of one without, for
-    every client alike; all sets of a size are a 2-design, so the rest is `BlockOracle`'s.
+    every client alike; all sets of a size are a 3-design, so the rest is `BlockOracle`'s.
     Source: Ye, Barg 2018; Wang, Huang, Nie, Wang, Xu, Yang 2019. F47, F49.
     Needs: 2 <= categories <= 2^24, epsilon > 0, 1 <= chosen < categories.
     """
