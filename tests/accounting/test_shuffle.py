@@ -268,6 +268,37 @@ def test_the_profile_is_the_sum_over_all_counts(which):
         assert true <= found <= true * (1.1 if law.same else 1 + 1e-6)
 
 
+def four_classes(local, parts, n, at):
+    """The divergence of the counts of all four classes of S3, term by term."""
+    p, x = math.exp(local), math.exp(at)
+    ((_, share, differ),) = parts
+    floor = 1 / (1 + (p - 1) * float(share))
+    alpha, both = floor * float(differ), floor * float(share - differ)
+    chances = np.array([alpha, alpha, both, floor - 2 * alpha - both, 1 - floor])
+    gains = np.array([p - x, 1 - p * x, p * (1 - x), 1 - x, 0.0])
+    total = 0.0
+    for counts in itertools.product(range(n + 1), repeat=4):
+        if sum(counts) <= n:
+            every = np.array([*counts, n - sum(counts)])
+            ways = math.factorial(n) // math.prod(math.factorial(int(c)) for c in every)
+            total += ways * np.prod(chances**every) * max(0.0, float(gains @ every))
+    return total / n
+
+
+@pytest.mark.parametrize("parts", [blocks(points=4, chosen=2), window(inputs=3, width=3), unary(Q)])
+def test_each_simplification_is_above_the_four_classes(parts):
+    """Thin, thick and binary (S3, S7); and a smaller difference is covered (S6)."""
+    ((_, share, differ),) = parts
+    less = ((1, share, differ / 2),)
+    for local, n in itertools.product((0.5, 2.0), (1, 5)):
+        for at in (0.0, 0.1 * local, 0.5 * local, 0.9 * local):
+            true = four_classes(local, parts, n, at)
+            assert true * (1 + 1e-12) >= four_classes(local, less, n, at)
+            for law in shuffle.two_level(local, parts):
+                found = float(shuffle.profile(law, np.asarray([at]), reports=n)[0])
+                assert found >= true * (1 - 1e-12)
+
+
 def test_coarser_sums_only_claim_more(monkeypatch):
     cases = [(n, parts) for n in (300, 20_000) for parts in ((), blocks(points=8))]
     fine = [delta(0.1, 2.0, n, parts) for n, parts in cases]

@@ -10,8 +10,14 @@ from discreet.accounting.filters import PureFilter
 from discreet.accounting.guarantee import Guarantee, approx, pure
 from discreet.accounting.randomisers import blocks
 from discreet.core import events
-from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
+from discreet.core.errors import (
+    BudgetExceeded,
+    InvalidArgument,
+    RelationMismatch,
+    Unsupported,
+)
 from discreet.core.relation import Relation
+from discreet.ledger.ledger import Ledger
 
 LOCAL, REPLACE = Relation.LOCAL, Relation.REPLACE_ONE
 
@@ -139,3 +145,13 @@ def test_a_budget_of_pure_epsilons_counts_the_local_one():
     budget = PureFilter(limit=Fraction(3), relation=REPLACE)
     budget.charge(shuffled(2, 10**6))
     assert budget.spent == 2
+
+
+def test_a_ledger_keeps_shuffled_rounds(tmp_path):
+    ledger = Ledger(f"sqlite:///{tmp_path}/budget.db")
+    account = ledger.account("survey", limit=approx(1, 1e-6, relation=REPLACE))
+    for _ in range(10):
+        account.charge(shuffled(4, 10**5), label="a round")
+    assert account.spent == shuffled(4, 10**5) * 10
+    with pytest.raises(BudgetExceeded):
+        account.charge(shuffled(4, 10**5) * 90, label="too many")

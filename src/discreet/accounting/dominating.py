@@ -44,9 +44,6 @@ from discreet.core.exact import round_up
 Both = tuple[Pair, Pair, float]
 """The pairs for removal and for addition, and the slack of the laws behind them."""
 
-# About twenty to a standard deviation of the loss.
-_SHUFFLED_DOTS = 220
-
 
 def part_pairs(
     parts: tuple[tuple[Event, int], ...], mu_squared: float, *, side: Side
@@ -230,12 +227,18 @@ def _shuffled(event: Shuffled | ShuffledTwoLevel) -> Atoms:
     """The hull of the profile; its dots lie where delta is not yet negligible."""
     profile = _shuffled_profile(event)
     end = round_up(event.epsilon)
+    near, far = (_falls_to(profile, level, end) for level in (1e-25, 1e-95))
+    dots = (np.linspace(0.0, near, 220), np.linspace(near, far, 60), np.linspace(far, end, 8))
+    return curve(profile, end, kinks=np.concatenate(dots), count=2)
+
+
+def _falls_to(profile: Profile, level: float, end: float) -> float:
+    """About where a profile falls to a level."""
     low, high = 0.0, end
     while high - low > 0.02 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if float(profile(np.asarray(middle))) > 1e-25 else (low, middle)
-    dots = np.linspace(0.0, high, _SHUFFLED_DOTS)
-    return curve(profile, end, kinks=np.append(dots, np.linspace(high, end, 8)), count=2)
+        low, high = (middle, high) if float(profile(np.asarray(middle))) > level else (low, middle)
+    return high
 
 
 def curve(profile: Profile, top: float, *, kinks: Floats | None = None, count: int = 1200) -> Atoms:

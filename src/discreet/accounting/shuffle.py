@@ -17,26 +17,32 @@ from functools import lru_cache
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from discreet.accounting import binomial
 from discreet.accounting.conversion import UP, Floats
 from discreet.core import check
 from discreet.core.errors import Unsupported
 
+Ints = NDArray[np.int64]
 Parts = tuple[tuple[Fraction, Fraction, Fraction], ...]
 """Weight, share and differ of each part of a two-level randomiser."""
 
 # Reports of a larger epsilon say it all: nothing is amplified.
 LARGEST = 300.0
 # What windows leave out on each side; it is added to delta.
-TAIL = 1e-30
+TAIL = 1e-100
 # Relative error of a binomial mass or tail and of the parameters that enter it, generously.
 _ERROR = 1e-9
 # Width of a block of K relative to its mean, and the most blocks: alone, and with a law of G each.
+# Blocks are wider this many standard deviations away, where they only matter to tiny deltas.
 _WIDTH = {False: 3e-5, True: 1e-3}
-_BLOCKS = {False: 4000, True: 250}
+_BLOCKS = {False: 4000, True: 200}
+_CENTRE = 8.0
 # Standard deviations from its mean at which the law of G is put.
-_NODES = np.array([-14.0, -11.0, -9.0, -7.5, -6.5, -5.5, -4.5, -3.5, -2.5, -1.5, -0.5, 0.5, 2.0])
+_NODES = np.array(
+    [-22.0, -17.0, -14.0, -11.0, -9.0, -7.5, -6.5, -5.5, -4.5, -3.5, -2.5, -1.5, -0.5, 0.5, 2.0]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,13 +121,8 @@ def _terms(law: Clones, reports: int, tail: float) -> _Terms:
     first, last = max(span.first - 1, 1), min(span.last + 1, reports)
     lost = tail * ((first > 1) + (last < reports)) * UP
     silent = law.same > 0
-    width = max(
-        1,
-        math.floor(_WIDTH[silent] * chance * reports),
-        math.ceil((last - first + 1) / _BLOCKS[silent]),
-    )
-    starts = np.arange(first, last + 1, width)
-    ends = np.minimum(starts + width - 1, last)
+    starts = _starts(first, last, reports * chance, math.sqrt(reports * chance), silent=silent)
+    ends = np.append(starts[1:] - 1, last)
     every = np.arange(first, last + 1, dtype=np.float64)
     mass = np.exp(binomial.log_mass(every, trials=float(reports), chance=chance))
     mass = np.add.reduceat(mass, starts - first)
@@ -140,6 +141,17 @@ def _terms(law: Clones, reports: int, tail: float) -> _Terms:
         mass=mass[kept],
         lost=lost + tail,
     )
+
+
+def _starts(first: int, last: int, mean: float, sd: float, *, silent: bool) -> Ints:
+    """Where the blocks of K start."""
+    left = min(max(first, math.floor(mean - _CENTRE * sd)), last)
+    right = max(left, min(last, math.ceil(mean + _CENTRE * sd)))
+    most = math.ceil((right - left + 1) / _BLOCKS[silent])
+    width = max(1, math.floor(_WIDTH[silent] * mean), most)
+    wide = max(width, math.floor(sd / 4))
+    pieces = [np.arange(first, left, wide), np.arange(left, right + 1, width)]
+    return np.concatenate([*pieces, np.arange(right + 1, last + 1, wide)])
 
 
 def _silent(trials: Floats, chance: float) -> tuple[Floats, Floats]:
