@@ -263,16 +263,19 @@ def spec_data(kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "epsilon", "smooth", "plain"),
+    ("kind", "epsilon", "smooth", "plain", "tree"),
     [
-        ("beta", 0.5, 3.2e-4, 4.2e-4),
-        ("beta", 1, 9.1e-5, 1.7e-4),
-        ("beta", 2, 1.8e-5, 5.6e-5),
-        ("uniform", 1, 7.6e-5, 2.6e-4),
+        ("beta", 0.5, 3.2e-4, 4.2e-4, 1.7e-3),
+        ("beta", 1, 9.1e-5, 1.7e-4, 4.2e-4),
+        ("beta", 2, 1.8e-5, 5.6e-5, 8.5e-5),
+        ("uniform", 1, 7.6e-5, 2.6e-4, 4.7e-4),
     ],
 )
-def test_errors_of_ranges_are_those_known_on_smooth_data(kind, epsilon, smooth, plain):
-    """Means of 12 runs in the source, which scatter by a quarter: hence a wide tolerance."""
+def test_errors_of_ranges_are_those_known_on_smooth_data(kind, epsilon, smooth, plain, tree):
+    """Known from 12 runs, which scatter by a quarter; the plain fit there ended somewhat earlier.
+
+    With smoothing the error is at most 0.35 times that of a consistent tree of degree four. F52.
+    """
     from discreet.queries.ranges.local.wave import simulated_error
 
     made = square_wave(cells=256, epsilon=epsilon)
@@ -281,3 +284,5 @@ def test_errors_of_ranges_are_those_known_on_smooth_data(kind, epsilon, smooth, 
             made, reports=100_000, shares=spec_data(kind), smooth=is_smooth, runs=40, bits=seeded(8)
         )
         assert seen.error == pytest.approx(known, rel=0.45)
+        if is_smooth:
+            assert seen.error <= 0.35 * tree
