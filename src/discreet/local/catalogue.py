@@ -14,7 +14,7 @@ KINDS: dict[str, str] = {
     "ranges.haar": "discreet.queries.ranges.local.haar:described",
     "ranges.partition": "discreet.queries.ranges.local.adaptive:described",
     "grid": "discreet.queries.ranges.local.grid:described",
-    "heavy_hitters": "discreet.queries.ranges.local.heavy:heavy_hitters",
+    "heavy_hitters": "discreet.queries.ranges.local.heavy:described",
 }
 """The function that makes each kind from ``epsilon`` and its parameters."""
 

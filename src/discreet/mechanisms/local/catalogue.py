@@ -33,7 +33,7 @@ KINDS: dict[str, str] = {
     "balanced": _HERE + "balanced:balanced",
     "hybrid": _HERE + "hybrid:hybrid",
     "local_laplace": _HERE + "laplace:local_laplace",
-    "several": _HERE + "several:several",
+    "several": _HERE + "several:described",
     "square_wave": _HERE + "wave:square_wave",
 }
 """The randomisers of this room, by kind."""

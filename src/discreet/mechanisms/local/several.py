@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -15,8 +15,9 @@ from discreet.core.check import count, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.mechanisms.local.best import best_mean
+from discreet.mechanisms.local.catalogue import rebuild
 from discreet.mechanisms.local.mean import Bounded, Mean, bounds, places, plain
-from discreet.mechanisms.local.randomiser import Randomiser, Reports, Tally
+from discreet.mechanisms.local.randomiser import VERSION, Randomiser, Reports, Tally
 from discreet.mechanisms.local.window import rows, symbols_of
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.bits import Bits, system
@@ -59,7 +60,8 @@ class Several(Randomiser):
 
     def parameters(self) -> dict[str, Any]:
         ends = {name: [plain(low), plain(high)] for name, low, high in self.columns}
-        return {"columns": ends, "sampled": self.sampled}
+        shape = {k: v for k, v in self.part.parameters().items() if k not in ("lower", "upper")}
+        return {"columns": ends, "sampled": self.sampled, "part": {"kind": self.part.kind, **shape}}
 
     def encode(
         self, value: Mapping[str, ArrayLike] | ArrayLike, *, bits: Bits | None = None
@@ -179,6 +181,23 @@ def several(
     if number > len(ends):
         raise InvalidArgument(f"sampled must be at most {len(ends)}, got {number}.")
     return _of(ends, eps, number)
+
+
+def described(
+    *,
+    epsilon: Fraction,
+    columns: Mapping[str, Sequence[Number]],
+    sampled: int,
+    part: Mapping[str, Any],
+) -> Several:
+    """The randomiser that `Several.parameters` describes, part and all."""
+    made = several(columns=columns, epsilon=epsilon, sampled=sampled)
+    share = epsilon / made.sampled
+    ratio = f"{share.numerator}/{share.denominator}"
+    told = rebuild({"version": VERSION, "epsilon": ratio, "lower": 0, "upper": 1, **part})
+    if not isinstance(told, Bounded):
+        raise InvalidArgument("part must describe a randomiser of one bounded number.")
+    return replace(made, part=told)
 
 
 def _of(ends: tuple[tuple[str, Fraction, Fraction], ...], epsilon: Fraction, told: int) -> Several:

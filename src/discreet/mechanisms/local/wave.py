@@ -17,7 +17,8 @@ from discreet.mechanisms.local.distribution import Bootstrap, Distribution
 from discreet.mechanisms.local.mean import Mean, bounds, plain
 from discreet.mechanisms.local.randomiser import Randomiser, Reports, Tally
 from discreet.mechanisms.local.reconstruct import fit
-from discreet.mechanisms.local.window import Window, bytes_of, histogram, rows, window
+from discreet.mechanisms.local.window import Window, bytes_of, histogram, rows
+from discreet.mechanisms.local.window import window as weights
 from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.bits import Bits, system
 from discreet.noise.law import Floats, Ints
@@ -59,7 +60,7 @@ class SquareWave(Randomiser):
 
     def parameters(self) -> dict[str, Any]:
         ends = {"lower": plain(self.lower), "upper": plain(self.upper)}
-        return {"cells": self.cells, **ends}
+        return {"cells": self.cells, **ends, "window": self.window.width}
 
     def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
         source = system() if bits is None else bits
@@ -147,7 +148,12 @@ class SquareWave(Randomiser):
 
 
 def square_wave(
-    *, cells: int, epsilon: Number, lower: Number = 0, upper: Number | None = None
+    *,
+    cells: int,
+    epsilon: Number,
+    lower: Number = 0,
+    upper: Number | None = None,
+    window: int | None = None,
 ) -> SquareWave:
     """A number, blurred over a window of cells, for an estimate of the whole distribution.
 
@@ -162,8 +168,9 @@ def square_wave(
     number = count("cells", cells, minimum=2)
     low, high = bounds(lower, number if upper is None else upper)
     eps = positive("epsilon", epsilon)
-    k = math.floor(half_width(float(eps)) * number)
-    made = window(inputs=number, width=2 * k + 1, epsilon=eps)
+    best = 2 * math.floor(half_width(float(eps)) * number) + 1
+    width = best if window is None else count("window", window)
+    made = weights(inputs=number, width=width, epsilon=eps)
     return SquareWave(epsilon=eps, lower=low, upper=high, window=made)
 
 

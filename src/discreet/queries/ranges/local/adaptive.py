@@ -76,7 +76,12 @@ class Partition(Randomiser):
         return self.oracle.std
 
     def parameters(self) -> dict[str, Any]:
-        return {"domain": self.domain.content(), "starts": list(self.starts)}
+        oracle = {"kind": self.oracle.kind, **self.oracle.parameters()}
+        return {
+            "domain": self.domain.content(),
+            "starts": list(self.starts),
+            "oracle": oracle,
+        }
 
     def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
         """The report of each client. ``value`` holds labels of the domain."""
@@ -95,7 +100,13 @@ class Partition(Randomiser):
         return self.oracle.certify()
 
 
-def described(*, epsilon: Number, domain: dict[str, Any], starts: Sequence[int]) -> Partition:
+def described(
+    *,
+    epsilon: Number,
+    domain: dict[str, Any],
+    starts: Sequence[int],
+    oracle: dict[str, Any],  # noqa: ARG001 - compared with what is made, which must describe itself so
+) -> Partition:
     """The partition of a description."""
     where = domains.read(domain)
     begins = tuple(count("starts", start, minimum=0) for start in starts)

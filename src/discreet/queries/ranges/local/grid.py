@@ -8,7 +8,7 @@ pair. The server makes the grids agree with each other and answers ranges over a
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate, combinations, pairwise
@@ -89,6 +89,9 @@ class LocalGrid(Randomiser):
             "domains": {name: domain.content() for name, domain in self.domains},
             "fine": self.fine,
             "coarse": self.coarse,
+            "oracles": [
+                {"kind": one.kind, **one.parameters()} for one in map(self.oracle, self.groups)
+            ],
         }
 
     def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
@@ -228,7 +231,12 @@ def local_grid(
 
 
 def described(
-    *, epsilon: Number, domains: Mapping[str, dict[str, Any]], fine: int, coarse: int
+    *,
+    epsilon: Number,
+    domains: Mapping[str, dict[str, Any]],
+    fine: int,
+    coarse: int,
+    oracles: Sequence[dict[str, Any]],  # noqa: ARG001 - compared with what is made
 ) -> LocalGrid:
     """The grid of a description."""
     return local_grid(

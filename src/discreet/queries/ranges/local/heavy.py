@@ -97,8 +97,9 @@ class HeavyHitters(Randomiser):
         return math.sqrt(len(self.levels)) * self.cells.std
 
     def parameters(self) -> dict[str, Any]:
-        names = ("length", "hashes", "cell_digits", "first", "step", "most", "seed")
-        return {name: getattr(self, name) for name in names}
+        names = ("length", "hashes", "first", "step", "most", "seed")
+        shape = {name: getattr(self, name) for name in names}
+        return {**shape, "cells": self.cells.parameters()}
 
     def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
         """The report of each client: a group in one byte, and the noisy cell of its prefix."""
@@ -250,6 +251,30 @@ class HeavyHitters(Randomiser):
     def __repr__(self) -> str:
         levels = ", ".join(map(str, self.levels))
         return f"heavy_hitters({self.guarantee!r}, length={self.length}, prefixes of {levels} bits)"
+
+
+def described(
+    *,
+    epsilon: Fraction,
+    length: int,
+    hashes: int,
+    cells: dict[str, int],
+    first: int,
+    step: int,
+    most: int,
+    seed: int,
+) -> HeavyHitters:
+    """The collection of a description; its cells must be those that are made here."""
+    return heavy_hitters(
+        epsilon=epsilon,
+        length=length,
+        hashes=hashes,
+        cell_digits=int(cells["categories"]).bit_length() - 1,
+        first=first,
+        step=step,
+        most=most,
+        seed=seed,
+    )
 
 
 def heavy_hitters(
