@@ -318,6 +318,62 @@ DISCLOSURE = (
     ),
 )
 
+
+def _local(kind: str, categories: int, peers: Mapping[str, Params]) -> Case:
+    more: Params = {"family": 1_000} if kind == "fast_olh" else {}
+    scaled = kind.endswith("_scaled")
+    return Case(
+        name=f"{kind.removesuffix('_scaled').replace('_', ' ')}, {categories} categories, "
+        f"1e6 clients{', shares not negative' * scaled}",
+        kind=f"local_{kind}",
+        params={"n": MILLION, "categories": categories, "epsilon": 1.0, **more}
+        | ({"told": 1} if scaled else {}),
+        warm={"n": 100, **dict.fromkeys(more, 2)},
+        size="n",
+        peers=peers,
+    )
+
+
+def _written(kind: str, label: str, hashed: int, categories: int, width: int) -> Case:
+    size: Params = {"n": 100 * MILLION, "categories": categories, "width": width}
+    return Case(
+        name=f"1e8 reports ({label}, {width} bytes each) {kind} a file",
+        kind="local_read" if kind == "from" else "local_write",
+        params={**size, "hashed": hashed, "epsilon": 1.0},
+        warm={"n": 100},
+        peers={"numpy": NONE},
+        once=True,
+    )
+
+
+# Encode, aggregate, estimate. Peers get their own form of reports in memory, one by one.
+LOCAL = (
+    _local("oue", 128, {"pure_ldp": NONE}),
+    _local("oue", 1_024, {"pure_ldp": NONE}),
+    _local("oue", 65_536, {"pure_ldp": {"n": 5_000}}),
+    _local("sue", 128, {"pure_ldp": NONE}),
+    _local("sue", 1_024, {"pure_ldp": NONE}),
+    _local("oue_scaled", 128, {"multi_freq_ldpy": NONE}),
+    # Its reports are doubles: a million of them would take eight gigabytes.
+    _local("oue_scaled", 1_024, {"multi_freq_ldpy": {"n": 100_000, "told": 0}}),
+    _local("subset_scaled", 128, {"multi_freq_ldpy": NONE}),
+    _local("subset_scaled", 1_024, {"multi_freq_ldpy": NONE}),
+    _local("olh", 128, {"pure_ldp": {"n": 100_000}}),
+    _local("olh", 1_024, {"pure_ldp": {"n": 10_000}}),
+    _local("olh", 65_536, {"pure_ldp": {"n": 200}}),
+    _local("olh_scaled", 128, {"multi_freq_ldpy": {"n": 100_000, "told": 0}}),
+    _local("olh_scaled", 1_024, {"multi_freq_ldpy": {"n": 10_000, "told": 0}}),
+    _local("fast_olh", 128, {"pure_ldp": NONE}),
+    _local("fast_olh", 1_024, {"pure_ldp": NONE}),
+    _local("hadamard", 128, {"pure_ldp": NONE}),
+    _local("hadamard", 1_024, {"pure_ldp": NONE}),
+    _local("hadamard", 65_536, {"pure_ldp": NONE}),
+    _written("to", "oue, 128 categories", 0, 128, 16),
+    _written("from", "oue, 128 categories", 0, 128, 16),
+    _written("to", "olh, 1024 categories", 1, 1_024, 3),
+    _written("from", "olh, 1024 categories", 1, 1_024, 3),
+)
+
 SUITES: Mapping[str, tuple[Case, ...]] = {
     "noise": NOISE,
     "accounting": ACCOUNTING,
@@ -326,4 +382,5 @@ SUITES: Mapping[str, tuple[Case, ...]] = {
     "ranges": RANGES,
     "streams": STREAMS,
     "disclosure": DISCLOSURE,
+    "local": LOCAL,
 }

@@ -32,7 +32,7 @@ COLUMNS = {
     "{} ratio": "error_ratio",
     "note": "note",
 }
-ERRORS = {"accounting": "ε", "tables": "RMSE", "ranges": "RMSE"}
+ERRORS = {"accounting": "ε", "tables": "RMSE", "ranges": "RMSE", "local": "√n RMSE"}
 """What the answers of a suite are."""
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import shutil
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import mkdtemp
 
 import numpy as np
 
@@ -67,6 +72,42 @@ def crowds(*, n: int, points: int) -> Callable[[], None]:
             _drop(np.maximum(inside, 0).sum() / 2)
 
     return work
+
+
+def local_write(*, n: int, width: int, **_: float) -> Callable[[], None]:
+    """As many random bytes into a file."""
+    rng, target = np.random.default_rng(1), _file()
+
+    def work() -> None:
+        with target.open("wb") as file:
+            for start in range(0, n, 1 << 20):
+                file.write(rng.bytes(min(n - start, 1 << 20) * width))
+            file.flush()
+            os.fsync(file.fileno())
+
+    return work
+
+
+def local_read(*, n: int, width: int, **_: float) -> Callable[[], None]:
+    """The sum of all bytes of a file."""
+    target = _file()
+    with target.open("wb") as file:
+        some = np.random.default_rng(1).bytes(min(n, 1 << 20) * width)
+        for start in range(0, n, 1 << 20):
+            file.write(some[: (n - start) * width])
+
+    def work() -> None:
+        with target.open("rb") as file:
+            while data := file.read(1 << 22):
+                _drop(np.frombuffer(data, np.uint8).sum())
+
+    return work
+
+
+def _file() -> Path:
+    folder = Path(mkdtemp(prefix="numpy-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder / "reports"
 
 
 def _drop(_: object) -> None:

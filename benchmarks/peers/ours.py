@@ -5,10 +5,12 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -19,10 +21,21 @@ from discreet.accounting.filters import ZcdpFilter
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.events import Event, GaussianNoise, LaplaceNoise, Sampled, compose
 from discreet.core.exact import rational
+from discreet.local.aggregate import Aggregate
+from discreet.local.collection import Collection
+from discreet.local.files import Writer
+from discreet.local.state import State, count
+from discreet.mechanisms.local.hashing import hadamard_response, olh
+from discreet.mechanisms.local.oracle import Oracle
+from discreet.mechanisms.local.subset import subset_selection
+from discreet.mechanisms.local.unary import oue, sue
 from discreet.noise.bits import system
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.law import Ints
+
+
+_Round: TypeAlias = Callable[[], float]
 
 
 def laplace_int(*, n: int, scale: float) -> Callable[[], None]:
@@ -272,6 +285,105 @@ def _people(n: int) -> tuple[pl.DataFrame, dict[str, disclosure.Hierarchy]]:
     }
 
 
+def local_oue(*, n: int, categories: int, epsilon: float) -> _Round:
+    """Optimised unary encoding."""
+    return _round(oue(categories=categories, epsilon=epsilon), n)
+
+
+def local_sue(*, n: int, categories: int, epsilon: float) -> _Round:
+    """Symmetric unary encoding."""
+    return _round(sue(categories=categories, epsilon=epsilon), n)
+
+
+def local_olh(*, n: int, categories: int, epsilon: float) -> _Round:
+    """Local hashing, with a hash function for each client."""
+    return _round(olh(categories=categories, epsilon=epsilon), n)
+
+
+def local_fast_olh(*, n: int, categories: int, epsilon: float, **_: int) -> _Round:
+    """The same: there is no need for a small family of functions."""
+    return local_olh(n=n, categories=categories, epsilon=epsilon)
+
+
+def local_hadamard(*, n: int, categories: int, epsilon: float) -> _Round:
+    """Hadamard response."""
+    return _round(hadamard_response(categories=categories, epsilon=epsilon), n)
+
+
+def local_oue_scaled(*, n: int, categories: int, epsilon: float, **_: int) -> _Round:
+    """Optimised unary encoding, made a distribution."""
+    return _round(oue(categories=categories, epsilon=epsilon), n, projected=True)
+
+
+def local_olh_scaled(*, n: int, categories: int, epsilon: float, **_: int) -> _Round:
+    """Local hashing, made a distribution."""
+    return _round(olh(categories=categories, epsilon=epsilon), n, projected=True)
+
+
+def local_subset_scaled(*, n: int, categories: int, epsilon: float, **_: int) -> _Round:
+    """Subset selection, made a distribution."""
+    return _round(subset_selection(categories=categories, epsilon=epsilon), n, projected=True)
+
+
+def local_write(*, n: int, categories: int, **given: int) -> Callable[[], None]:
+    """Encode as many clients, and write their reports into a file."""
+    target, collection = _reports(categories, **given)
+
+    def work() -> None:
+        target.unlink(missing_ok=True)
+        with Writer(target, collection) as writer:
+            for start in range(0, n, 1 << 20):
+                codes = np.arange(start, min(n, start + (1 << 20))) % categories
+                writer.write(collection.randomiser.encode(codes))
+
+    return work
+
+
+def local_read(*, n: int, categories: int, **given: int) -> Callable[[], None]:
+    """Count the reports of a file, restartable, and estimate."""
+    target, collection = _reports(categories, **given)
+    with Writer(target, collection) as writer:
+        some = collection.randomiser.encode(np.arange(min(n, 1 << 20)) % categories)
+        for start in range(0, n, len(some)):
+            writer.write(some[: n - start])
+
+    def work() -> None:
+        with State(target.with_name(f"{time.monotonic_ns()}.agg"), collection) as state:
+            count(state, [target])
+            if state.aggregate.reports != n:
+                raise ValueError(f"{state.aggregate.reports} reports were counted, not {n}")
+            _drop(state.aggregate.estimate())
+
+    return work
+
+
+def _reports(
+    categories: int, *, epsilon: float, hashed: int, width: int
+) -> tuple[Path, Collection]:
+    oracle = (olh if hashed else oue)(categories=categories, epsilon=epsilon)
+    if oracle.width != width:
+        raise ValueError(f"a report has {oracle.width} bytes, not {width}")
+    return _folder() / "reports.dlr", Collection(randomiser=oracle)
+
+
+def _round(oracle: Oracle, n: int, *, projected: bool = False) -> _Round:
+    """Encode, aggregate and estimate; the root mean squared error of shares times sqrt(n)."""
+    categories = oracle.categories
+    codes = (categories * np.random.default_rng(1).random(n) ** 2).astype(np.int64)
+    truth = np.bincount(codes, minlength=categories) / n
+    some = max(1, (1 << 24) // oracle.width)
+
+    def work() -> float:
+        total = Aggregate(oracle)
+        for start in range(0, n, some):
+            total.add(oracle.encode(codes[start : start + some]))
+        found = total.estimate()
+        shares = found.projected().shares if projected else found.shares
+        return float(np.sqrt(np.mean((shares - truth) ** 2) * n))
+
+    return work
+
+
 def _released(cells: int, epsilon: float) -> discreet.RangeRelease:
     made = discreet.plan_ranges(cells, epsilon=epsilon).best.release(np.full(cells, 20))
     _drop(made.total)
@@ -284,9 +396,13 @@ def _ends(cells: int, ranges: int) -> tuple[Ints, Ints]:
 
 
 def _ledger() -> discreet.Ledger:
-    folder = mkdtemp(prefix="ledger-")
+    return discreet.Ledger(f"sqlite:///{_folder()}/budget.db")
+
+
+def _folder() -> Path:
+    folder = mkdtemp(prefix="ours-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return discreet.Ledger(f"sqlite:///{folder}/budget.db")
+    return Path(folder)
 
 
 def _drop(_: object) -> None:
