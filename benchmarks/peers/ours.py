@@ -34,7 +34,6 @@ from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.law import Ints
 
-
 _Round: TypeAlias = Callable[[], float]
 
 
