@@ -173,6 +173,17 @@ def test_the_order_of_names_has_no_meaning():
     assert Aggregate.from_bytes(Aggregate(one).to_bytes()).randomiser == one
 
 
+def test_what_a_description_names_is_not_chosen_anew():
+    """Another version may find other windows, parts and oracles better: the bytes must stay."""
+    ends = {"version": 1, "epsilon": "1/1", "lower": 0, "upper": 1}
+    wave = {**ends, "kind": "square_wave", "cells": 20, "window": 9}
+    assert from_description(wave).size == 28
+    days = {"kind": "integers", "lower": 0, "upper": 9}
+    shape = {"domain": days, "starts": [0, 3, 5], "oracle": {"kind": "oue", "categories": 3}}
+    with pytest.raises(InvalidArgument, match="not as ranges.partition writes it"):
+        from_description({"version": 1, "epsilon": "1/1", "kind": "ranges.partition", **shape})
+
+
 GOOD = {"version": 1, "kind": "oue", "epsilon": "3/2", "categories": 11}
 BAD = [
     ({"version": 2}, "version"),
