@@ -18,6 +18,7 @@ from discreet.mechanisms.local.balanced import balanced, levels
 from discreet.mechanisms.local.best import best_mean
 from discreet.mechanisms.local.hybrid import hybrid
 from discreet.mechanisms.local.laplace import local_laplace
+from discreet.mechanisms.local.mean import on_grid
 from discreet.mechanisms.local.piecewise import Piecewise, duchi, piecewise
 from discreet.mechanisms.local.wave import square_wave
 from discreet.mechanisms.local.window import Window, histogram, rows, window
@@ -288,6 +289,43 @@ def test_symbols_follow_their_weights_and_a_wrong_window_does_not():
     p = channel.weights(1) / channel.total
     assert all(frequency(right[j], n, p[j]) for j in range(5))
     assert not all(frequency(wrong[j], n, p[j]) for j in range(5))
+
+
+def mixed(randomiser, place):
+    """Exact probabilities of all symbols at any place: a mixture of two grid points."""
+    point, up = divmod(place * randomiser.steps, 1)
+    laws = [np.array(law(randomiser, int(point) + k), dtype=float) for k in (0, 1)]
+    return (1 - up) * laws[0] + up * laws[1]
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_reports_follow_the_exact_law_of_their_symbols(kind):
+    randomiser, n = SMALL[kind](1), 200_000
+    seen = Aggregate(randomiser).add(randomiser.encode(np.full(n, 0.34), bits=seeded(9))).counts
+
+    def fits(p):
+        return all(frequency(k, n, one) for k, one in zip(seen, p, strict=True))
+
+    assert fits(mixed(randomiser, 0.67))
+    assert not fits(mixed(randomiser, 0.6))
+
+
+def test_laplace_reports_follow_the_exact_law():
+    made, n = local_laplace(epsilon=2, lower=0, upper=1, steps=2), 200_000
+    seen = Aggregate(made).add(made.encode(np.full(n, 0.25), bits=seeded(10))).counts
+    k = np.arange(made.size) - made.reach
+    p = (np.exp(-np.abs(k)) + np.exp(-np.abs(k - 1))) / 2 * math.tanh(0.5)
+    assert all(frequency(a, n, b) for a, b in zip(seen, p, strict=True) if b > 1e-4)
+    p = np.exp(-np.abs(k)) * math.tanh(0.5)
+    assert not all(frequency(a, n, b) for a, b in zip(seen, p, strict=True) if b > 1e-4)
+
+
+def test_rounding_to_the_grid_keeps_the_mean():
+    uniform = (np.arange(1000) + 0.5) / 1000
+    for place in (0.0, 0.1234, 0.5, 0.999, 1.0):
+        points = on_grid(np.full(1000, place), 7, uniform)
+        assert points.mean() / 7 == pytest.approx(place, abs=1e-3 / 7)
+        assert set(points) <= {math.floor(place * 7), math.ceil(place * 7)}
 
 
 @pytest.mark.parametrize("make", MAKERS)
