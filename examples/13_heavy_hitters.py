@@ -3,15 +3,14 @@
 import numpy as np
 
 import discreet
-from discreet.local.aggregate import Aggregate
-from discreet.queries.ranges.local.heavy import heavy_hitters
+from discreet import local
 
 CLIENTS = 100_000
 
 
 def main() -> None:
     """Collect one noisy report from each of 100,000 keyboards, on two machines."""
-    collection = heavy_hitters(length=6, epsilon=3)
+    collection = local.heavy_hitters(length=6, epsilon=3)
     print(collection)
     print(f"{collection.width} bytes a report; found 9 times of 10 from a share of", end=" ")
     print(f"{collection.detects(CLIENTS):.1%} on")
@@ -22,8 +21,8 @@ def main() -> None:
     rare = ["".join(rng.choice(list("abcdefghij"), 6)) for _ in range(CLIENTS // 2)]
 
     # A real client leaves `bits` out and draws from its operating system.
-    east = Aggregate(collection).add(collection.encode(known, bits=discreet.seeded(1)))
-    west = Aggregate(collection).add(collection.encode(rare, bits=discreet.seeded(2)))
+    east = local.Aggregate(collection).add(collection.encode(known, bits=discreet.seeded(1)))
+    west = local.Aggregate(collection).add(collection.encode(rare, bits=discreet.seeded(2)))
     print(east.merge(west).estimate())
 
 
