@@ -28,6 +28,7 @@ KINDS: dict[str, str] = {
     "subset_selection": _HERE + "subset:subset_selection",
     "rappor": _HERE + "longitudinal:rappor",
     "l_osue": _HERE + "longitudinal:l_osue",
+    "l_olh": _HERE + "memoised_hashing:l_olh",
     "duchi": _HERE + "piecewise:duchi",
     "piecewise": _HERE + "piecewise:piecewise",
     "balanced": _HERE + "balanced:balanced",

@@ -128,7 +128,7 @@ class BlockOracle(Oracle):
             part=f"blocks of {self.chosen} of {self.points} points",
             epsilon=epsilon,
             claimed=self.guarantee.delta(epsilon),
-            exact=max(0.0, first - math.exp(epsilon) * second),
+            exact=max(0.0, first - math.exp(min(epsilon, 700.0)) * second),
             route="exact law of a report",
         )
         return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=(check,)).demand()

@@ -1,10 +1,9 @@
 """The same client again and again: a permanent response, and fresh noise on top of it.
 
 Reports of one client add up: k fresh reports cost k epsilon, and soon nothing is left. Instead a
-client randomises its value once and for all (the permanent response, one bit a category, each
-wrong with some probability), keeps that to itself, and sends, whenever asked, a copy in which
-every bit is flipped with some probability. However many copies it sends, they say no more about
-the value than the permanent response does.
+client randomises its value once and for all (the permanent response), keeps that to itself, and
+sends, whenever asked, a copy with fresh noise. However many copies it sends, they say no more
+about the value than the permanent response does.
 
 A permanent response belongs to a *period*. The client answers once a period, with its value of
 then; periods begin at times that do not depend on values, and cost the permanent epsilon each.
@@ -16,6 +15,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -44,18 +44,69 @@ _RATIO = re.compile(r"[0-9]{1,400}/[1-9][0-9]{0,399}")
 
 
 class Memoised(Oracle):
-    """A permanent unary response, of which every report is a copy with flipped bits.
+    """A permanent response, of which every report is a noisy copy.
 
     ``epsilon`` is the cost of one report, ``permanent`` that of any number from one permanent
-    response. All coins are whole numbers of 2**-32, so both are known in integers.
+    response.
     """
 
     permanent: Fraction
 
+    @abstractmethod
+    def remember(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+        """Permanent responses, one row a client. Never sent: each belongs to its client alone."""
+
+    @abstractmethod
+    def report(self, memory: Reports, *, bits: Bits | None = None) -> Reports:
+        """Noisy copies of permanent responses, drawn afresh: these are sent."""
+
+    @abstractmethod
+    def loss_after(self, reports: int) -> float:
+        """Logarithm of the largest ratio of that many reports under two values, not below it."""
+
+    @abstractmethod
+    def mean_variance(self, share: ArrayLike, *, rounds: int) -> Floats:
+        """Variance times n of a share, averaged over rounds of reports of the same n clients.
+
+        The error of the permanent response stays, however many rounds: that is the protection.
+        """
+
+    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
+        """The first report of clients whose memory is not kept: they must not send a second."""
+        source = system() if bits is None else bits
+        return self.report(self.remember(value, bits=source), bits=source)
+
+    def after(self, reports: int | None = None) -> Guarantee:
+        """What this many reports from one permanent response cost; None: any number of them."""
+        if reports is None:
+            return Guarantee(events.Pure(self.permanent), Relation.LOCAL)
+        if count("reports", reports) == 1:
+            return self.guarantee
+        spent = min(self.permanent, Fraction(self.loss_after(reports)))
+        return Guarantee(events.Pure(spent), Relation.LOCAL)
+
+    def _rows(self, memory: Reports) -> Reports:
+        if memory.dtype != np.uint8 or memory.ndim != 2 or memory.shape[1] != self.width:
+            raise OutOfDomain(f"memory must be rows of {self.width} bytes, as remember() returns.")
+        return memory
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.kind}(categories={self.categories}, first={float(self.epsilon):g}, "
+            f"permanent={float(self.permanent):g})"
+        )
+
+
+class MemoisedUnary(Memoised):
+    """A permanent unary response, of which every report is a copy with flipped bits.
+
+    All coins are whole numbers of 2**-32, so both costs are known in integers.
+    """
+
     @property
+    @abstractmethod
     def response(self) -> Unary:
         """How the permanent response is made."""
-        raise NotImplementedError
 
     @property
     def flip(self) -> Fraction:
@@ -84,26 +135,15 @@ class Memoised(Oracle):
         return self.categories
 
     def parameters(self) -> dict[str, Any]:
-        lasting = f"{self.permanent.numerator}/{self.permanent.denominator}"
-        return {"categories": self.categories, "permanent": lasting}
+        return {"categories": self.categories, "permanent": written(self.permanent)}
 
     def remember(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
-        """Permanent responses, one row a client. Never sent: each belongs to its client alone."""
         return self.response.encode(value, bits=bits)
 
     def report(self, memory: Reports, *, bits: Bits | None = None) -> Reports:
-        """Copies of permanent responses with freshly flipped bits: these are sent."""
-        if memory.dtype != np.uint8 or memory.ndim != 2 or memory.shape[1] != self.width:
-            raise OutOfDomain(f"memory must be rows of {self.width} bytes, as remember() returns.")
-        source = system() if bits is None else bits
-        return memory ^ packed_bernoulli(
-            self.flip, rows=len(memory), columns=self.categories, bits=source
-        )
-
-    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
-        """The first report of clients whose memory is not kept: they must not send a second."""
-        source = system() if bits is None else bits
-        return self.report(self.remember(value, bits=source), bits=source)
+        rows, source = self._rows(memory), system() if bits is None else bits
+        flips = packed_bernoulli(self.flip, rows=len(rows), columns=self.categories, bits=source)
+        return rows ^ flips
 
     def tally(self, reports: Reports) -> Tally:
         return self.response.tally(reports)
@@ -130,21 +170,11 @@ class Memoised(Oracle):
         first = (p + (1 - p) * power) / (q + (1 - q) * power)
         return first * (1 - q + q * power) / (1 - p + p * power)
 
-    def after(self, reports: int | None = None) -> Guarantee:
-        """What this many reports from one permanent response cost; None: any number of them."""
-        if reports is None:
-            return Guarantee(events.Pure(self.permanent), Relation.LOCAL)
-        if count("reports", reports) == 1:
-            return self.guarantee
+    def loss_after(self, reports: int) -> float:
         # The logarithm of doubles is off by far less than the factor.
-        spent = Fraction(math.log(self.ratio_after(reports)) * (1 + 2.0**-40))
-        return Guarantee(events.Pure(min(self.permanent, spent)), Relation.LOCAL)
+        return math.log(self.ratio_after(reports)) * (1 + 2.0**-40)
 
     def mean_variance(self, share: ArrayLike, *, rounds: int) -> Floats:
-        """Variance times n of a share, averaged over rounds of reports of the same n clients.
-
-        The error of the permanent response stays, however many rounds: that is the protection.
-        """
         k = count("rounds", rounds)
         p, q = self.response.keep, self.response.other
         f, b = np.asarray(share, dtype=np.float64), float(self.flip)
@@ -162,18 +192,12 @@ class Memoised(Oracle):
         )
         return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=checks).demand()
 
-    def __repr__(self) -> str:
-        return (
-            f"{self.kind}(categories={self.categories}, first={float(self.epsilon):g}, "
-            f"permanent={float(self.permanent):g})"
-        )
 
-
-Made = TypeVar("Made", bound=Memoised)
+Made = TypeVar("Made", bound=MemoisedUnary)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Rappor(Memoised):
+class Rappor(MemoisedUnary):
     """Both steps symmetric: every bit flipped with one probability, then with another."""
 
     kind: ClassVar[str] = "rappor"
@@ -187,7 +211,7 @@ class Rappor(Memoised):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class OptimisedMemoised(Memoised):
+class OptimisedMemoised(MemoisedUnary):
     """The permanent response by optimised unary encoding, the copies flipped symmetrically."""
 
     kind: ClassVar[str] = "l_osue"
@@ -210,7 +234,7 @@ def rappor(*, categories: int, epsilon: Number, permanent: Number | str) -> Rapp
     Source: Erlingsson, Pihur, Korolova 2014; Arcolezi, Couchot, Al Bouna, Xiao 2022. F58.
     Needs: categories >= 2, 0 < epsilon < permanent.
     """
-    one, lasting = _losses(epsilon, permanent)
+    one, lasting = losses(epsilon, permanent)
     size = count("categories", categories, minimum=2)
     return _useful(Rappor(categories=size, epsilon=one, permanent=lasting))
 
@@ -221,7 +245,7 @@ def l_osue(*, categories: int, epsilon: Number, permanent: Number | str) -> Opti
     Theorem, Proof, Needs: as `rappor`, with the permanent response of `oue`.
     Source: Arcolezi, Couchot, Al Bouna, Xiao 2022. F58.
     """
-    one, lasting = _losses(epsilon, permanent)
+    one, lasting = losses(epsilon, permanent)
     size = count("categories", categories, minimum=2)
     return _useful(OptimisedMemoised(categories=size, epsilon=one, permanent=lasting))
 
@@ -233,7 +257,13 @@ def ratio(text: str) -> Fraction:
     return Fraction(text)
 
 
-def _losses(epsilon: Number, permanent: Number | str) -> tuple[Fraction, Fraction]:
+def written(value: Fraction) -> str:
+    """A ratio as a description holds it."""
+    return f"{value.numerator}/{value.denominator}"
+
+
+def losses(epsilon: Number, permanent: Number | str) -> tuple[Fraction, Fraction]:
+    """The cost of one report and of all of them, checked."""
     one = positive("epsilon", epsilon)
     lasting = positive("permanent", ratio(permanent) if isinstance(permanent, str) else permanent)
     if one >= lasting:
