@@ -7,7 +7,7 @@ All variances are of estimated shares, times the number of reports n.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -18,7 +18,10 @@ from discreet.noise.law import Floats, Ints, floats
 from discreet.queries.ranges.workload import Workload, energies, energy, length_energies
 
 _CHUNK = 1 << 14
-"""Ranges at a time: all pairs of levels are kept for each."""
+"""Ranges at a time."""
+_PATHS = [2, 5]
+_OFF = [0, 1, 3, 4]
+"""Rows of `_steps`: smaller blocks on the paths to the ends of a range, and all others."""
 
 Spread: TypeAlias = tuple[float, float]
 """``(alpha, gamma)``: a report's contrast u has variance ``alpha |u|^2 + gamma u_x^2`` given x."""
@@ -107,30 +110,31 @@ class BlocksLaw:
             and the u_l of a client's nodes sum to w (and a constant), because least squares is
             unbiased. Given its client, a report adds ``alpha |u|^2 + gamma u_x^2`` (`spread`).
         """
-        return _in_chunks(self._at, a, b, shares, _finite_population(reports))
+        return _in_chunks(self._at, a, b, shares, padded=self.padded, reports=reports)
 
-    def _at(self, a: Ints, b: Ints, shares: Floats, k: float) -> Floats:
+    def _at(self, a: Ints, b: Ints, sums: Floats, k: float) -> Floats:
         inverse = self._inverse
         if not np.isfinite(inverse).all():
             return np.full(a.shape, np.inf)
-        held = _energies(a, b, self._blocks)
-        mean, both = weighted_energies(a, b, self._blocks, shares)
-        inside = mean[..., 0]
+        falls = -np.diff(_energies(a, b, self._blocks), axis=-1)
+        inside = sums[b + 1] - sums[a]
         found = -k * inside * (1 - inside)
-        falls = -np.diff(held, axis=-1)
-        steps = np.diff(inverse, append=0.0)  # of 1 / lambda, on the blocks above
-        for level, (alpha, gamma) in enumerate(self.spreads):
-            rate = self.rates[level]
-            if rate == 0:
-                continue
-            factor = (self.sizes[level] * rate / self.noise[level]) ** 2 / rate
-            weights = np.zeros(len(self._blocks))
-            weights[level] = inverse[level]
-            weights[level + 1 :] = steps[level:]
+        # The weights of a level's nodes, up to a factor: on the two paths, and summed off them.
+        paths = np.zeros((2, *a.shape))
+        mean, square = np.zeros(a.shape), np.zeros(a.shape)
+        levels = reversed(range(len(self.sizes)))
+        for level, (masses, gains) in zip(levels, _steps(a, b, self._blocks, sums), strict=True):
+            weights = paths[[0, 0, 0, 1, 1, 1]] + gains * inverse[level]
+            means, squares = masses * weights, masses * np.square(weights)
+            alpha, gamma = self.spreads[level]
             length = falls[..., level:] @ np.square(inverse[level:]) / self.sizes[level]
-            square = np.einsum("...ij,i,j->...", both, weights, weights)
-            average = mean @ weights
-            found += factor * (alpha * length + gamma * square + k * (square - average**2))
+            here = square + squares.sum(axis=0)
+            varied = here - np.square(mean + means.sum(axis=0))
+            factor = self.rates[level] * (self.sizes[level] / self.noise[level]) ** 2
+            found += factor * (alpha * length + gamma * here + k * varied)
+            paths = weights[_PATHS]
+            mean += means[_OFF].sum(axis=0)
+            square += squares[_OFF].sum(axis=0)
         return np.maximum(found, 0.0)
 
     @property
@@ -183,19 +187,19 @@ class HaarLaw:
         Proof: as for blocks. A report is ``c`` times a random row of signs: its second moment in u
             is ``c^2 |u|^2`` whoever sent it, its mean the client's v.
         """
-        return _in_chunks(self._at, a, b, shares, _finite_population(reports))
+        return _in_chunks(self._at, a, b, shares, padded=self.padded, reports=reports)
 
-    def _at(self, a: Ints, b: Ints, shares: Floats, k: float) -> Floats:
+    def _at(self, a: Ints, b: Ints, sums: Floats, k: float) -> Floats:
         if not all(self.rates):
             return np.full(a.shape, np.inf)
-        held = _energies(a, b, self._blocks)
-        mean, both = weighted_energies(a, b, self._blocks, shares)
-        inside = mean[..., 0]
-        found = -np.diff(held, axis=-1) @ self._factors - k * inside * (1 - inside)
-        for j, rate in enumerate(self.rates):
-            square = both[..., j, j] - 2 * both[..., j, j + 1] + both[..., j + 1, j + 1]
-            average = mean[..., j] - mean[..., j + 1]
-            found += ((k - 1) * square - k * average**2) / rate
+        inside = sums[b + 1] - sums[a]
+        falls = -np.diff(_energies(a, b, self._blocks), axis=-1)
+        found = falls @ self._factors - k * inside * (1 - inside)
+        steps = _steps(a, b, self._blocks, sums)
+        for rate, (masses, gains) in zip(reversed(self.rates), steps, strict=True):
+            mean = (masses * gains).sum(axis=0)
+            square = (masses * np.square(gains)).sum(axis=0)
+            found += ((k - 1) * square - k * np.square(mean)) / rate
         return np.maximum(found, 0.0)
 
     @property
@@ -212,53 +216,54 @@ class HaarLaw:
         return _summed(held, self._factors, self.padded)
 
 
-def weighted_energies(
-    a: Ints, b: Ints, blocks: tuple[int, ...], shares: Floats
-) -> tuple[Floats, Floats]:
-    """Means over the clients of ``P_i w`` and of ``P_i w P_j w``, for ranges w and blocks i, j.
+def _steps(
+    a: Ints, b: Ints, blocks: Sequence[int], sums: Floats
+) -> Iterator[tuple[Floats, Floats]]:
+    """From the whole domain down to the smallest blocks: where ``P w`` changes, and for how many.
 
-    Proof: P_j w is 0 or 1 but on the blocks that hold an end of the range, where it is the covered
-        share. For ``i <= j`` the product sums over the cells of these two end blocks of j, times
-        their covered shares, and over the blocks between, where both factors are 1.
+    Each step goes from two blocks, those that hold the first and the last cell of a range, to the
+    smaller blocks inside, by rows: covered ones, untouched ones and the one with the first cell;
+    covered ones, untouched ones and the one with the last. Masses are shares of the clients, gains
+    the covered share of the smaller block less that of the larger. Where both ends are in one
+    block, the last three rows have no mass.
+
+    Proof: P w is 0 or 1 off the two paths to the ends, and stays so below; masses of runs of blocks
+        are differences of prefix sums.
     """
-    top = blocks[-1]
-    sums = np.zeros(top + 1)
-    sums[1 : len(shares) + 1] = np.cumsum(shares)
-    sums[len(shares) + 1 :] = sums[len(shares)]
-    ends = [_Ends(a, b, block, sums) for block in blocks]
-    mean = np.stack([one.upto(np.full_like(a, top)) for one in ends], axis=-1)
-    both = np.empty((*a.shape, len(blocks), len(blocks)))
-    for j, large in enumerate(ends):
-        for i, small in enumerate(ends[: j + 1]):
-            first, last = small.upto(large.after_first), small.upto(large.last)
-            whole = mean[..., i]
-            apart = large.left * first + (last - first) + large.right * (whole - last)
-            both[..., i, j] = both[..., j, i] = np.where(large.same, large.left * whole, apart)
-    return mean, both
+    above = _Ends(a, b, blocks[-1])
+    for block in reversed(blocks[:-1]):
+        here = _Ends(a, b, block)
+        edges = (
+            (here.first[1], np.where(above.same, here.last[0], above.first[1])),
+            (above.first[0], here.first[0]),
+            here.first,
+            (above.last[0], here.last[0]),
+            (here.last[1], above.last[1]),
+            here.last,
+        )
+        masses = np.stack([sums[end] - sums[start] for start, end in edges])
+        masses[0] = np.where(here.same & above.same, 0.0, masses[0])
+        masses[1] += np.where(above.same, masses[4], 0.0)
+        masses[3:5] = np.where(above.same, 0.0, masses[3:5])
+        masses[5] = np.where(here.same, 0.0, masses[5])
+        gains = [
+            one - larger
+            for smaller, larger in zip(here.covers, above.covers, strict=True)
+            for one in (1.0, 0.0, smaller)
+        ]
+        yield masses, np.stack(gains)
+        above = here
 
 
 class _Ends:
-    """Where ranges begin and end in blocks of one size, and what they cover of these."""
+    """The blocks of one size that hold the first and the last cells of ranges."""
 
-    def __init__(self, a: Ints, b: Ints, block: int, sums: Floats) -> None:
-        first, last = a // block, b // block
-        self.same = first == last
-        self.first, self.after_first = first * block, (first + 1) * block
-        self.last, self.after_last = last * block, (last + 1) * block
-        left = np.where(self.same, b - a + 1, self.after_first - a)
-        self.left = left / block
-        self.right = np.where(self.same, 0.0, (b - self.last + 1) / block)
-        self.sums = sums
-
-    def upto(self, point: Ints) -> Floats:
-        """The sum of ``f P w`` over the cells before a point that is at a block's edge."""
-        mass = self.sums
-        begin = np.where(point >= self.after_first, 1.0, 0.0)
-        found = begin * self.left * (mass[self.after_first] - mass[self.first])
-        middle = np.clip(point, self.after_first, np.maximum(self.last, self.after_first))
-        found = found + mass[middle] - mass[self.after_first]
-        end = np.where(point >= self.after_last, self.right, 0.0)
-        return found + end * (mass[self.after_last] - mass[self.last])
+    def __init__(self, a: Ints, b: Ints, block: int) -> None:
+        self.same = a // block == b // block
+        self.first = a // block * block, (a // block + 1) * block
+        self.last = b // block * block, (b // block + 1) * block
+        begun = np.where(self.same, b - a + 1, self.first[1] - a) / block
+        self.covers = begun, np.where(self.same, begun, (b - self.last[0] + 1) / block)
 
 
 def _energies(a: Ints, b: Ints, blocks: tuple[int, ...]) -> Floats:
@@ -276,17 +281,24 @@ def _summed(held: Floats, factors: Floats, padded: int) -> Floats:
     return np.maximum(-np.diff(held, axis=-1) @ factors - sampled, 0.0)
 
 
-def _finite_population(reports: int | None) -> float:
-    return 1.0 if reports is None or reports < 2 else reports / (reports - 1)
-
-
 def _in_chunks(
-    law: Callable[[Ints, Ints, Floats, float], Floats], a: Ints, b: Ints, shares: Floats, k: float
+    law: Callable[[Ints, Ints, Floats, float], Floats],
+    a: Ints,
+    b: Ints,
+    shares: Floats,
+    *,
+    padded: int,
+    reports: int | None,
 ) -> Floats:
+    """The law for all ranges, given prefix sums of the shares on the filled-up domain."""
+    sums = np.zeros(padded + 1)
+    sums[1 : len(shares) + 1] = np.cumsum(shares)
+    sums[len(shares) + 1 :] = sums[len(shares)]
+    # A finite population: what is drawn from it without putting back varies so much more.
+    k = 1.0 if reports is None or reports < 2 else reports / (reports - 1)
     first, last = np.broadcast_arrays(np.asarray(a), np.asarray(b))
-    flat = first.ravel(), last.ravel()
     found = np.empty(first.size)
     for start in range(0, first.size, _CHUNK):
         part = slice(start, start + _CHUNK)
-        found[part] = law(flat[0][part], flat[1][part], shares, k)
+        found[part] = law(first.ravel()[part], last.ravel()[part], sums, k)
     return found.reshape(first.shape)
