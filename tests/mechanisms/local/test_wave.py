@@ -115,6 +115,18 @@ def test_the_fit_reaches_the_largest_likelihood(epsilon):
     assert fit(channel, counts, smooth=False, most=1).converged is False
 
 
+def test_a_step_of_the_fit_is_as_published():
+    channel = square_wave(cells=6, epsilon=1).window
+    counts = np.random.default_rng(3).integers(1, 50, channel.symbols)
+    matrix, start = dense(channel), np.full(6, 1 / 6)
+    step = start * (matrix.T @ (counts / (matrix @ start))) / counts.sum()
+    assert fit(channel, counts, smooth=False, most=1).shares == pytest.approx(step, rel=1e-12)
+    averaged = np.convolve(step, [0.25, 0.5, 0.25], mode="same")
+    averaged[[0, -1]] += step[[0, -1]] / 4
+    assert averaged.sum() == pytest.approx(1)
+    assert fit(channel, counts, smooth=True, most=1).shares == pytest.approx(averaged, rel=1e-12)
+
+
 def test_the_exact_shares_are_a_fixed_point_of_the_fit():
     channel = square_wave(cells=8, epsilon=2).window
     uniform = np.full(8, 1 / 8)
