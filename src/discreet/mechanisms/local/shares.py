@@ -1,0 +1,184 @@
+"""Noise in shares: no client adds enough to hide alone, all together add discrete Laplace noise.
+
+Each client adds its share to its own vector, modulo a public number, and a protocol of secure
+aggregation reveals the sum and nothing else. What is published is then what a trusted server would
+have published, without the server. The protocol itself is not part of this package.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import gammaln
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import events
+from discreet.core.check import count, positive
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.mechanisms.values import read
+from discreet.noise.bits import Bits, system
+from discreet.noise.laplace import DiscreteLaplace, Geometric
+from discreet.noise.law import Floats, Ints, floats
+from discreet.noise.uniform import below
+
+# A share takes about as many steps as the noise is wide.
+LARGEST_SCALE = 1 << 16
+_LARGEST_MODULUS = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Polya:
+    """One of ``shares`` equal parts of a geometric number: P(k) ~ C(k - 1 + 1/m, k) r^k.
+
+    Theorem: the sum of m independent draws is geometric, P(k) = (1 - r) r^k, r = exp(-1/scale).
+    Proof: the generating function of one is ((1 - r)/(1 - r z))^(1/m).
+    Source: Goryczka, Xiong 2017; the negative binomial law of shape 1/m.
+    """
+
+    scale: Fraction
+    shares: int
+
+    def log_pmf(self, k: ArrayLike) -> Floats:
+        """Natural logarithm of the probability of ``k``."""
+        x, a = floats(k), 1 / self.shares
+        rate = 1 / float(self.scale)
+        ways = gammaln(np.maximum(x, 0) + a) - gammaln(a) - gammaln(np.maximum(x, 0) + 1)
+        return np.where(x >= 0, ways - rate * x + a * math.log(-math.expm1(-rate)), -np.inf)
+
+    def pmf(self, k: ArrayLike) -> Floats:
+        """Probability of ``k``."""
+        return np.exp(self.log_pmf(k))
+
+    @property
+    def variance(self) -> float:
+        """That of the geometric number, divided by the number of shares."""
+        return DiscreteLaplace(self.scale).variance / (2 * self.shares)
+
+    def sample(self, size: int, bits: Bits) -> Ints:
+        """``size`` independent draws, exactly from this law.
+
+        Proof: a geometric number G is the sum of a part of shape 1/m and one of shape 1 - 1/m;
+            given G the first is beta-binomial, which is what an urn gives: of the units of G, the
+            next one falls to the first part with chance (1/m + a)/(1 + j) after j of which a
+            did. All chances are rational.
+        """
+        whole = Geometric(self.scale).sample(size, bits)
+        mine = np.zeros(size, dtype=np.int64)
+        open_ = np.flatnonzero(whole > 0)
+        step = 0
+        while open_.size:
+            place = below(self.shares * (1 + step), open_.size, bits)
+            mine[open_] += place < 1 + self.shares * mine[open_]
+            step += 1
+            open_ = open_[whole[open_] > step]
+        return mine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaplaceShares:
+    """Shares of discrete Laplace noise for vectors that are summed. Made by `laplace_shares`."""
+
+    scale: Fraction
+    sensitivity: int
+    honest: int
+    modulus: int
+    relation: Relation
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the sum costs, against the server and all clients but the honest."""
+        return Guarantee(events.DiscreteLaplace(self.scale, self.sensitivity), self.relation)
+
+    def std(self, clients: int | None = None) -> float:
+        """Of the noise in one number of the sum, if so many clients added their share."""
+        number = self.honest if clients is None else self._enough(clients)
+        return math.sqrt(DiscreteLaplace(self.scale).variance * number / self.honest)
+
+    def noise(self, size: int, *, bits: Bits | None = None) -> Ints:
+        """The share of one client for a vector of ``size`` numbers."""
+        source = system() if bits is None else bits
+        part = Polya(scale=self.scale, shares=self.honest)
+        return part.sample(size, source) - part.sample(size, source)
+
+    def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Ints:
+        """A client's vector of whole numbers with its share, modulo the modulus: for one sum."""
+        values = read(value).whole
+        if values is None or (values.size and int(np.abs(values).max()) >= self.modulus // 2):
+            raise OutOfDomain(
+                f"value must hold whole numbers within half of the modulus {self.modulus}."
+            )
+        return (values + self.noise(values.size, bits=bits)) % self.modulus
+
+    def decode(self, total: ArrayLike, *, clients: int) -> Ints:
+        """The noisy sum from the sum of the messages modulo the modulus; post-processing.
+
+        ``clients`` is how many honest clients are in the sum; fewer than planned are refused,
+        because their noise is not enough.
+        """
+        self._enough(clients)
+        seen = read(total).whole
+        if seen is None:
+            raise OutOfDomain("total must hold whole numbers.")
+        inside = seen % self.modulus
+        return np.where(inside >= (self.modulus + 1) // 2, inside - self.modulus, inside)
+
+    def _enough(self, clients: int) -> int:
+        number = count("clients", clients)
+        if number < self.honest:
+            raise InvalidArgument(
+                f"clients must be at least the {self.honest} that the shares were made for, got "
+                f"{number}: the noise of fewer is not enough. Do not publish this sum."
+            )
+        return number
+
+
+def laplace_shares(
+    *,
+    sensitivity: int,
+    epsilon: Number,
+    honest: int,
+    modulus: int = 1 << 32,
+    relation: Relation = Relation.REPLACE_ONE,
+) -> LaplaceShares:
+    """Shares whose sum over ``honest`` clients is discrete Laplace noise.
+
+    ``sensitivity`` is the L1 distance by which one client moves the sum: 2 for a one-hot vector
+    under replace-one. ``honest`` is how many clients surely add their share and do not tell it;
+    noise of the others only adds to it. ``modulus`` must exceed twice the largest sum and its
+    noise: a sum that wraps around is private, and wrong.
+
+    Theorem: whoever sees the sum modulo the modulus, and the shares and values of all clients but
+        ``honest`` of them, learns about one of those no more than epsilon-DP allows.
+    Proof: what the others sent can be subtracted. The shares of the honest are differences of
+        Polya draws of shape 1/honest, so their sum is the difference of two geometric numbers:
+        discrete Laplace of scale sensitivity/epsilon. A residue is post-processing.
+    Source: Ács, Castelluccia 2011; Goryczka, Xiong 2017 (F57).
+    Needs: secure aggregation, which reveals the sum only and only if at least ``honest`` honest
+        clients are in it; a scale of at most 2**16.
+    """
+    moved = count("sensitivity", sensitivity)
+    scale = moved / positive("epsilon", epsilon)
+    if scale > LARGEST_SCALE:
+        raise InvalidArgument(
+            f"epsilon must be at least sensitivity / 2**16, got {epsilon}: use a coarser unit."
+        )
+    if relation is Relation.LOCAL:
+        raise InvalidArgument(
+            "relation must be ADD_REMOVE or REPLACE_ONE: only a sum is protected."
+        )
+    size = count("modulus", modulus, minimum=2)
+    if size > _LARGEST_MODULUS:
+        raise InvalidArgument(f"modulus must be at most 2**62, got {size}.")
+    return LaplaceShares(
+        scale=Fraction(scale),
+        sensitivity=moved,
+        honest=count("honest", honest),
+        modulus=size,
+        relation=relation,
+    )
