@@ -282,3 +282,24 @@ def test_codes_of_many_columns_are_grouped_without_overflow():
 def test_what_makes_no_sense_is_refused(call, kind, words):
     with pytest.raises(kind, match=words):
         call()
+
+
+def test_what_counts_as_equal_looks_equal():
+    """A value that differs in its looks alone would be alone in the released table."""
+    table = pl.DataFrame(
+        {
+            "x": [0.0, 0.0, 0.0, -0.0, None, None, float("nan")],
+            "t": ["", "", "", "", None, None, None],
+        }
+    )
+    quasi = {"x": intervals([-1, 0, 1]), "t": categories()}
+    found = anonymise(table, quasi=quasi, k=3)
+    assert found.levels == {"x": 0, "t": 0}
+    assert Counter(str(row) for row in found.frame.rows()).most_common() in (
+        [("(0.0, '')", 4), ("(None, None)", 3)],
+        [("(-0.0, '')", 4), ("(nan, None)", 3)],
+    )
+
+
+def test_empty_text_is_not_missing_text():
+    assert assess(pl.DataFrame({"t": ["", None, None]}), quasi=["t"]).sizes.tolist() == [1, 2]

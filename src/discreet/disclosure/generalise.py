@@ -102,25 +102,16 @@ def anonymise(
         raise OutOfDomain("frame must have at least k rows: with fewer, nobody has company.")
     progress("reading")
     coded = {name: hierarchy.code(table[name]) for name, hierarchy in quasi.items()}
-    before = measured(
-        together([one.codes for one in coded.values()], [one.size(0) for one in coded.values()]),
-        {},
-    )
     columns = list(coded.values())
-    node: Node | None = None
-    if method == "local" or not len(table):
-        levels = recode(columns, k=wanted, progress=progress).levels
-    else:
-        lattice = Lattice(columns, wanted, math.floor(share * len(table)), progress)
-        node = (optimal if method == "optimal" else greedy)(lattice).node
-        levels = tuple(np.full(len(table), level, dtype=np.int64) for level in node)
+    before = together([one.codes for one in columns], [one.size(0) for one in columns])
+    allowed = math.floor(share * len(table))
+    node, levels = _chosen(columns, wanted, allowed, method, progress)
     progress("writing")
     released = [_released(one, level) for one, level in zip(columns, levels, strict=True)]
     classes = together(released, [_labels(one) for one in columns])
     kept = (classes.sizes >= wanted)[classes.of]
-    rows = np.flatnonzero(kept)
     shown = [name for name in table.columns if name in {*quasi, *sensitive, *keep}]
-    made = _frame(table.select(shown), coded, released, node, rows)
+    made = _frame(table.select(shown), coded, released, node, np.flatnonzero(kept))
     return Anonymised(
         frame=made.to_native(),
         method=method,
@@ -129,12 +120,28 @@ def anonymise(
         heights={name: one.height for name, one in coded.items()},
         suppressed=int((~kept).sum()),
         loss=_loss(columns, levels, kept),
-        before=before,
+        before=measured(before, {}),
         risk=measured(
             together([classes.of[kept]], [len(classes.sizes)]),
             {name: made[name] for name in sensitive},
         ),
     )
+
+
+def _chosen(
+    columns: Sequence[Coded],
+    k: int,
+    allowed: int,
+    method: Method,
+    progress: Callable[[str], None],
+) -> tuple[Node | None, tuple[Ints, ...]]:
+    """The levels of all columns, if they are the same in every row, and the levels of each row."""
+    rows = len(columns[0].codes)
+    if method == "local" or not rows:
+        return None, recode(columns, k=k, progress=progress).levels
+    lattice = Lattice(columns, k, allowed, progress)
+    node = (optimal if method == "optimal" else greedy)(lattice).node
+    return node, tuple(np.full(rows, level, dtype=np.int64) for level in node)
 
 
 def _checked(frame: object, quasi: Mapping[str, Hierarchy], others: Sequence[str]) -> Frame:
@@ -192,7 +199,12 @@ def _frame(
             used, codes = np.unique(released[place][rows], return_inverse=True)
             labels = nw.new_series(name, _texts(one, used), nw.String, backend=table.implementation)
             made.append(labels[codes])
-    return narrow.with_columns(*made) if made else narrow
+        else:
+            # What counts as equal must look equal: -0.0 like 0.0, and one kind of missing.
+            head = np.zeros(len(one.exact), dtype=np.int64)
+            head[one.codes] = np.arange(len(one.codes))
+            made.append(table[name][head[one.codes[rows]]])
+    return narrow.with_columns(*made)
 
 
 def _texts(one: Coded, used: Ints) -> list[str]:

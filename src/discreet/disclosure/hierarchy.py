@@ -94,7 +94,7 @@ class Categories:
 
     def code(self, series: Series) -> Coded:
         """The column in codes."""
-        exact, codes = _distinct(series)
+        exact, codes = distinct(series)
         levels = []
         groups = {leaf: leaf for leaf in self.maps[0]} if self.maps else {}
         for step in self.maps:
@@ -123,7 +123,7 @@ class Prefixes:
 
     def code(self, series: Series) -> Coded:
         """The column in codes."""
-        exact, codes = _distinct(series)
+        exact, codes = distinct(series)
         levels = []
         for keep in self.keep:
             short = [MISSING if value is None else value[:keep] + ANY for value in exact]
@@ -273,15 +273,17 @@ def _bin_labels(edges: tuple[float, ...]) -> tuple[str, ...]:
     return (*inside, f"< {name(edges[0])}", f"> {name(edges[-1])}", MISSING)
 
 
-def _distinct(series: Series) -> tuple[list[str | None], Ints]:
-    """The different texts of a column, in order, and the place of each row's; no text is None."""
+def distinct(series: Series) -> tuple[list[str | None], Ints]:
+    """The different texts of a column, in order, and the place of each row's; missing is None."""
     plain = texts(series, "object" if series.dtype == nw.Object else "text")
-    if len(plain) == 0:
-        return [], np.zeros(0, dtype=np.int64)
-    known = sorted(plain.unique().to_list())
+    known: list[str | None] = sorted(plain.unique().to_list()) if len(plain) else []
     place = {text: i for i, text in enumerate(known)}
     codes = by_value(plain, place.__getitem__)
-    return [text or None for text in known], codes
+    null = series.is_null().to_numpy()
+    if null.any():  # empty text is a text
+        codes = np.where(null, len(known), codes)
+        known.append(None)
+    return known, codes
 
 
 def _coded(

@@ -40,9 +40,10 @@ class Lattice:
     allowed: int
     progress: Callable[[str], None] = lambda _: None
     rows: int = 0
-    evaluated: int = 0
     tables: dict[Node, tuple[Ints, Ints]] = field(default_factory=dict)
-    """Of each node seen: one cell of each class, and the rows in it."""
+    """Of nodes seen: one cell of each class, and the rows in it."""
+    lost: dict[Node, int] = field(default_factory=dict)
+    """Of each node seen: rows in classes that are too small."""
     marginal: list[Floats] = field(default_factory=list)
     codes: list[Ints] = field(default_factory=list)
     cell_of: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -72,19 +73,24 @@ class Lattice:
 
     def classes(self, node: Node) -> tuple[Ints, Ints]:
         """One cell of each class of a node, and the rows in each."""
-        if node not in self.tables:
-            below = (m for m in self.tables if all(a <= b for a, b in zip(m, node, strict=True)))
-            cells, counts = self.tables[min(below, key=lambda m: len(self.tables[m][0]))]
-            merged = self._merge(node, cells, counts)
-            self.tables[node] = (cells[merged.head], merged.sizes)
-            self.evaluated += 1
-            self.progress(f"searching: {self.evaluated} combinations of levels tried")
-        return self.tables[node]
+        if node in self.tables:
+            return self.tables[node]
+        below = (m for m in self.tables if all(a <= b for a, b in zip(m, node, strict=True)))
+        cells, counts = self.tables[min(below, key=lambda m: len(self.tables[m][0]))]
+        merged = self._merge(node, cells, counts)
+        made = cells[merged.head], merged.sizes
+        # Tables nearly as large as the one they were made of are not worth their memory.
+        if 2 * len(made[0]) <= len(cells):
+            self.tables[node] = made
+        return made
 
     def lost_rows(self, node: Node) -> int:
         """Rows in classes that are too small."""
-        _, sizes = self.classes(node)
-        return int(sizes[sizes < self.k].sum())
+        if node not in self.lost:
+            _, sizes = self.classes(node)
+            self.lost[node] = int(sizes[sizes < self.k].sum())
+            self.progress(f"searching: {len(self.lost)} combinations of levels tried")
+        return self.lost[node]
 
     def found(self, node: Node) -> Found | None:
         """The node, if it keeps the promise."""

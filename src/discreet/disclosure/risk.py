@@ -15,8 +15,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.data.encode import by_value, texts
 from discreet.disclosure.classes import Classes, Floats, Ints, together
+from discreet.disclosure.hierarchy import distinct
 
 Frame: TypeAlias = "nw.DataFrame[Any]"
 Series: TypeAlias = "nw.Series[Any]"
@@ -137,10 +137,8 @@ def ranked(series: Series) -> tuple[Ints, int]:
         return codes.astype(np.int64, copy=False), len(known)
     if series.dtype in (nw.List, nw.Struct, nw.Array, nw.Binary):
         raise Unsupported(f"a column of {series.dtype} cannot be compared: leave it out.")
-    plain = texts(series, "object" if series.dtype == nw.Object else "text")
-    names = sorted(plain.unique().to_list()) if len(plain) else []
-    place = {text: i for i, text in enumerate(names)}
-    return by_value(plain, place.__getitem__), len(names)
+    names, codes = distinct(series)
+    return codes, len(names)
 
 
 def _diversity(classes: Classes, series: Series) -> Diversity:
