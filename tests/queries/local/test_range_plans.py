@@ -130,8 +130,21 @@ def test_the_ladder(ladder):
     assert ladder["shuffle"].rmse < 75
     assert ladder["local"].rmse == pytest.approx(2331, abs=3)
     assert ladder["shuffle"].local_epsilon > 7.5
-    assert [rung.model for rung in ladder.rungs] == ["central", "shuffle", "local"]
+    assert [rung.model for rung in ladder.rungs] == ["central", "secure sum", "shuffle", "local"]
+    assert ladder["secure sum"].rmse == ladder["central"].rmse
     assert "the shuffler" in str(ladder)
+
+
+def test_fewer_honest_clients_hide_less():
+    whole = trust_ladder(integers(0, 15), ALL, 1, 1e-6, 10_000)
+    half = trust_ladder(integers(0, 15), ALL, 1, 1e-6, 10_000, honest=0.5)
+    assert half["secure sum"].mean == pytest.approx(2 * whole["central"].mean)
+    assert half["shuffle"].local_epsilon < whole["shuffle"].local_epsilon
+    assert half["shuffle"].mean > whole["shuffle"].mean
+    assert half["local"].mean == whole["local"].mean
+    assert half["central"].mean == whole["central"].mean
+    with pytest.raises(InvalidArgument, match="honest"):
+        trust_ladder(integers(0, 15), ALL, 1, 1e-6, 10_000, honest=0)
 
 
 def test_the_published_ladder():

@@ -71,25 +71,35 @@ class Ladder:
 
 
 def trust_ladder(
-    domain: Domain, workload: Workload, epsilon: Number, delta: Number, n: int
+    domain: Domain,
+    workload: Workload,
+    epsilon: Number,
+    delta: Number,
+    n: int,
+    *,
+    honest: Number = 1,
 ) -> Ladder:
-    """The best central, shuffled and local collection under one guarantee. Reads no data.
+    """The best collection under one guarantee for every model of trust. Reads no data.
 
     All rungs are (epsilon, delta)-DP if the value of one of n clients is replaced by another; n is
-    public. Central and local keep epsilon with delta zero, which is no less.
+    public. Only the shuffled one uses the delta. Without a curator, ``honest`` is the share of the
+    clients that are counted on to hide the others: their reports are shuffled, or their shares of
+    the noise enough (mechanisms/local/shares.py); central noise then grows to 1/honest.
 
     Theorem: the errors are exact for the central model, and exact for equally frequent cells in the
         others; the shuffled reports are those of the local model, at the largest epsilon that
         shuffling n of them brings below the target.
     Proof: docs/theory/local-ranges.md, docs/theory/shuffle.md.
     Source: F56, F59.
-    Needs: all n clients report, honestly and through the shuffler.
+    Needs: what is said under ``trusted``; secure sums and shufflers are not part of this package.
     """
     loss = check.positive("epsilon", epsilon)
     slack = check.probability("delta", delta, zero=False, one=False)
     clients = check.count("n", n)
     central = _central(domain, workload, loss, clients)
-    shuffled = shuffled_ranges(domain, workload, loss, slack, clients)
+    share = check.probability("honest", honest, zero=False)
+    good = max(1, math.floor(share * clients))
+    shuffled = shuffled_ranges(domain, workload, loss, slack, clients, honest=good)
     alone = plan_local(domain, workload, loss, clients).chosen
     rungs = (
         Rung(
@@ -99,6 +109,14 @@ def trust_ladder(
             design=central,
             local_epsilon=math.inf,
             mean=central.mean_variance(workload),
+        ),
+        Rung(
+            model="secure sum",
+            trusted="a protocol",
+            structure=central.describe(),
+            design=central,
+            local_epsilon=math.inf,
+            mean=central.mean_variance(workload) * clients / good,
         ),
         Rung(
             model="shuffle",

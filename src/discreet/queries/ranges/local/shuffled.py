@@ -55,31 +55,41 @@ def parts_of(randomiser: Tree | HaarTree) -> Parts:
 
 
 def shuffled_ranges(
-    domain: Domain, workload: Workload, epsilon: Number, delta: Number, n: int
+    domain: Domain,
+    workload: Workload,
+    epsilon: Number,
+    delta: Number,
+    n: int,
+    *,
+    honest: int | None = None,
 ) -> ShuffledRanges:
     """The local randomiser of least error whose n shuffled reports are (epsilon, delta)-DP.
+
+    ``honest`` is how many of the n clients surely report as they should and keep their report to
+    themselves: all, unless it is stated. Only their reports hide one another.
 
     Theorem: the guarantee is that of the returned randomiser's own reports, and within the target.
     Proof: its local epsilon is the largest that `local_epsilon` certifies for its parts, rounded
         down; structure and shares were chosen before, at another epsilon, and are kept.
     Source: Feldman, McMillan, Talwar 2021; docs/theory/shuffle.md.
-    Needs: n honest clients, each with one report; a shuffler that hides who sent what and when.
-        Neighbours replace one client's value.
+    Needs: one report of each client; a shuffler that hides who sent what and when. Neighbours
+        replace one client's value.
     """
     target = float(check.positive("epsilon", epsilon))
     slack = float(check.probability("delta", delta, zero=False, one=False))
     clients = check.count("n", n)
-    local = local_epsilon(target, delta=slack, reports=clients)
+    hidden = clients if honest is None else min(check.count("honest", honest), clients)
+    local = local_epsilon(target, delta=slack, reports=hidden)
     best: ShuffledRanges | None = None
     for _ in range(_TURNS):
         found = plan_local(domain, workload, local, clients).chosen.randomiser
         parts = parts_of(found)
-        local = local_epsilon(target, delta=slack, reports=clients, parts=parts)
+        local = local_epsilon(target, delta=slack, reports=hidden, parts=parts)
         made = _at(found, local)
         mean = clients * made.law.mean(workload)
         if best is None or mean < best.mean:
             pure = made.guarantee
-            whole = pure.shuffled(reports=clients, parts=parts) if local > target else pure
+            whole = pure.shuffled(reports=hidden, parts=parts) if local > target else pure
             best = ShuffledRanges(randomiser=made, guarantee=whole, mean=mean)
     assert best is not None  # noqa: S101 - there was a turn
     return best
