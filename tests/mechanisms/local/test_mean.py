@@ -410,6 +410,11 @@ def test_what_is_no_number_is_refused():
     assert made.encode([]).shape == (0, 1)
     with pytest.raises(InvalidArgument, match="lower must be below upper"):
         duchi(epsilon=1, lower=1, upper=1)
+    for lower, upper in ((-1e308, 1e308), (0, 10**400), (-(10**301), 0)):
+        with pytest.raises(InvalidArgument, match="within -1e300"):
+            duchi(epsilon=1, lower=lower, upper=upper)
+    with pytest.raises(InvalidArgument, match="1e-300 apart"):
+        duchi(epsilon=1, lower=0, upper=5e-324)
     with pytest.raises(InvalidArgument, match="decimal number"):
         duchi(epsilon=1, lower=0, upper=Fraction(1, 3))
     with pytest.raises(InvalidArgument, match="at most 1048576"):
@@ -458,6 +463,12 @@ def test_numbers_outside_count_as_the_bound():
     made = hybrid(epsilon=2, lower=-1, upper=1)
     far = made.encode(np.full(1000, 1e300), bits=seeded(5))
     assert (far == made.encode(np.full(1000, 1.0), bits=seeded(5))).all()
+    small = duchi(epsilon=2, lower=0, upper=1e-299)
+    assert (
+        small.encode([1e308] * 9, bits=seeded(6)) == small.encode([1] * 9, bits=seeded(6))
+    ).all()
+    wave = square_wave(cells=4, epsilon=45, lower=0, upper=1e-299)
+    assert wave.encode([1e308, 0], bits=seeded(6)).ravel().tolist() == [3, 0]
 
 
 def test_symbols_of_several_bytes_come_back():

@@ -13,7 +13,7 @@ from discreet.core.errors import OutOfDomain
 from discreet.noise.law import Floats
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Distribution:
     """Shares of equal cells between two bounds, never negative; evenly spread within a cell."""
 
@@ -23,6 +23,9 @@ class Distribution:
     iterations: int
     converged: bool
     """Whether the likelihood had settled; if not, more iterations would move the estimate."""
+
+    def __post_init__(self) -> None:
+        self.shares.setflags(write=False)
 
     @property
     def edges(self) -> Floats:
@@ -64,7 +67,7 @@ class Distribution:
         return float(edges[last - 1] + part * (edges[last] - edges[last - 1]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Bootstrap:
     """An estimate, and estimates from reports simulated as if it were the truth."""
 

@@ -28,6 +28,7 @@ from discreet.noise.law import Floats, Ints
 
 _CHUNK = 1 << 17
 _DOUBLE = 53
+_LARGEST = 10**300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,8 +194,9 @@ def places(value: ArrayLike, lower: Fraction, upper: Fraction) -> Floats:
     array = np.asarray(value)
     if array.dtype.kind not in "iuf" or not np.isfinite(array).all():
         raise OutOfDomain("value must hold finite numbers: replace what is missing beforehand.")
-    shifted = array.astype(np.float64).ravel() - float(lower)
-    return np.clip(shifted / float(upper - lower), 0.0, 1.0)
+    with np.errstate(over="ignore"):  # what is infinitely far outside is outside
+        shifted = array.astype(np.float64).ravel() - float(lower)
+        return np.clip(shifted / float(upper - lower), 0.0, 1.0)
 
 
 def on_grid(places: Floats, steps: int, words: Floats) -> Ints:
@@ -214,11 +216,15 @@ def uniforms(size: int, bits: Bits) -> Floats:
 def bounds(lower: Number, upper: Number) -> tuple[Fraction, Fraction]:
     """Declared bounds as numbers that survive being written down."""
     ends = finite("lower", lower), finite("upper", upper)
+    if max(*map(abs, ends), abs(ends[1] - ends[0])) > _LARGEST:
+        raise InvalidArgument("lower, upper and their distance must lie within -1e300 and 1e300.")
     for name, end in zip(("lower", "upper"), ends, strict=True):
         if rational(plain(end)) != end:
             raise InvalidArgument(f"{name} must be a whole or a decimal number, got {end}.")
     if ends[0] >= ends[1]:
         raise InvalidArgument(f"lower must be below upper, got {lower} and {upper}.")
+    if (ends[1] - ends[0]) * _LARGEST < 1:
+        raise InvalidArgument("lower and upper must be at least 1e-300 apart: change the unit.")
     return ends
 
 

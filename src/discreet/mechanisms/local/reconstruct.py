@@ -12,7 +12,7 @@ from discreet.noise.law import Floats, Ints
 MOST_ITERATIONS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Fit:
     """Shares of the inputs, the number of iterations, and whether the likelihood settled."""
 

@@ -142,8 +142,9 @@ class SquareWave(Randomiser):
         if array.dtype.kind not in "iuf" or not np.isfinite(array).all():
             raise OutOfDomain("value must hold finite numbers: replace what is missing beforehand.")
         # Not by way of a share of the range: codes 0, 1, 2, ... must land in their own cells.
-        shifted = array.astype(np.float64).ravel() - float(self.lower)
-        scaled: Floats = shifted * (self.cells / float(self.upper - self.lower))
+        with np.errstate(over="ignore"):  # what is infinitely far outside is outside
+            shifted = array.astype(np.float64).ravel() - float(self.lower)
+            scaled: Floats = shifted * (self.cells / float(self.upper - self.lower))
         return np.clip(np.floor(scaled), 0, self.cells - 1).astype(np.int64)
 
 
