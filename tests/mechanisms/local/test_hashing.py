@@ -17,7 +17,7 @@ from discreet.mechanisms.local.packing import pack, padded, unpack
 from discreet.noise.bits import SeededBits, seeded
 from discreet.noise.tree import enumerate_sampler
 from discreet.noise.uniform import below, bernoulli_real
-from tests.block_reports import blocks, check_moments, every_report, follow
+from tests.block_reports import blocks, check_moments, every_report, follow, work
 
 SMALL = [(2, 2, 1), (3, 2, 1), (4, 2, 1), (4, 4, 1), (5, 2, 1), (7, 4, 1), (8, 2, 1), (8, 4, 1)]
 SMALL += [(4, 4, 2), (5, 4, 3), (8, 4, 3)]
@@ -275,3 +275,8 @@ def test_what_is_refused():
 def test_a_description_is_read_back():
     for oracle in (olh(categories=100, epsilon=2), hadamard_response(categories=9, epsilon=0.1)):
         assert rebuild(json.dumps(oracle.describe())) == oracle
+
+
+def test_clients_draw_as_many_words_whatever_they_have():
+    for epsilon in (0.5, 1, 3):
+        assert len(work(olh(categories=100, epsilon=epsilon), range(100))) == 1

@@ -14,9 +14,11 @@ from discreet.local.aggregate import Aggregate
 from discreet.mechanisms.local.catalogue import rebuild
 from discreet.mechanisms.local.client import MemoisedClient
 from discreet.mechanisms.local.hashing import olh
+from discreet.mechanisms.local.longitudinal import l_osue, rappor
 from discreet.mechanisms.local.memoised_hashing import MemoisedHashing, l_olh
 from discreet.mechanisms.local.packing import unpack
 from discreet.noise.bits import seeded
+from tests.block_reports import work
 from tests.laws import ALPHA
 
 
@@ -165,3 +167,8 @@ def test_what_is_refused():
         l_olh(categories=4, epsilon=1, permanent=1)
     with pytest.raises(InvalidArgument, match="power of two"):
         l_olh(categories=4, epsilon=1, permanent=2, hashes=3)
+
+
+@pytest.mark.parametrize("make", [l_olh, l_osue, rappor])
+def test_clients_draw_as_many_words_whatever_they_have(make):
+    assert len(work(make(categories=30, epsilon=1, permanent=2), range(30))) == 1

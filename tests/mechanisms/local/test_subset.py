@@ -15,7 +15,7 @@ from discreet.mechanisms.local.catalogue import rebuild
 from discreet.mechanisms.local.packing import unpack
 from discreet.mechanisms.local.subset import SubsetSelection, subset_selection
 from discreet.noise.bits import SeededBits, seeded
-from tests.block_reports import blocks, check_moments, every_report, follow
+from tests.block_reports import blocks, check_moments, every_report, follow, work
 
 SMALL = [(2, 1), (3, 1), (3, 2), (4, 1), (4, 2), (5, 2), (5, 4), (7, 3), (8, 2)]
 
@@ -195,3 +195,8 @@ def test_a_description_is_read_back():
     for epsilon in (0.1, 2):
         oracle = subset_selection(categories=100, epsilon=epsilon)
         assert rebuild(json.dumps(oracle.describe())) == oracle
+
+
+def test_clients_draw_as_many_words_whatever_they_have():
+    for oracle in (subset_selection(categories=60, epsilon=1), listed(60, 5)):
+        assert len(work(oracle, range(60))) == 1

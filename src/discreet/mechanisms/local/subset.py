@@ -34,7 +34,7 @@ from discreet.noise.uniform import below, bernoulli_real
 
 _MOST_CATEGORIES = 1 << 24
 # Bytes of bitmaps, and members of lists, that are worked on at once.
-_CHUNK = 1 << 21
+_CHUNK = 1 << 22
 _ONE = np.uint8(1)
 
 
