@@ -1,15 +1,20 @@
 """Randomisers behind a shuffler: their two levels, and what is gained."""
 
 import math
+from dataclasses import dataclass
 from functools import partial
 
 import pytest
 
+from discreet.core.errors import Unsupported
 from discreet.mechanisms.local import shuffling
+from discreet.mechanisms.local.balanced import balanced
 from discreet.mechanisms.local.hashing import hadamard_response, olh
 from discreet.mechanisms.local.histogram import she
+from discreet.mechanisms.local.longitudinal import rappor
+from discreet.mechanisms.local.memoised_hashing import l_olh
 from discreet.mechanisms.local.piecewise import duchi, piecewise
-from discreet.mechanisms.local.response import randomised_response
+from discreet.mechanisms.local.response import RandomisedResponse, randomised_response
 from discreet.mechanisms.local.subset import subset_selection
 from discreet.mechanisms.local.unary import oue, sue, the
 from discreet.mechanisms.local.wave import square_wave
@@ -45,6 +50,7 @@ def test_windows_have_two_levels():
         square_wave(epsilon=1, lower=0, upper=1, cells=16),
         piecewise(epsilon=1, lower=0, upper=1),
         duchi(epsilon=1, lower=0, upper=1),
+        balanced(epsilon=1, lower=0, upper=1),
     ):
         ((_, share, differ),) = shuffling.parts(made)
         rows = [made.window.weights(index) for index in range(made.window.inputs)]
@@ -58,6 +64,24 @@ def test_others_are_any_randomiser():
     other = she(categories=4, epsilon=1)
     assert shuffling.parts(other) == ()
     assert shuffling.shuffled(other, reports=1000) == other.guarantee.shuffled(reports=1000)
+
+
+def test_memoised_reports_are_refused():
+    """Their clients repeat themselves, and shuffling does not hide who does."""
+    for made in (
+        rappor(categories=4, permanent=2, epsilon=1),
+        l_olh(categories=8, permanent=2, epsilon=1),
+    ):
+        with pytest.raises(Unsupported, match="remembers"):
+            shuffling.shuffled(made, reports=1000)
+
+
+def test_what_is_derived_is_not_taken_for_known():
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Other(RandomisedResponse):
+        """May report anything."""
+
+    assert shuffling.parts(Other(categories=3, epsilon=1)) == ()
 
 
 @pytest.mark.parametrize("name", ["response", "subsets", "hashing", "oue"])

@@ -8,28 +8,52 @@ from fractions import Fraction
 from discreet.accounting import randomisers, shuffle
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.shuffle import Parts
+from discreet.core.errors import Unsupported
+from discreet.mechanisms.local.balanced import Balanced
 from discreet.mechanisms.local.design import BlockOracle
-from discreet.mechanisms.local.piecewise import Piecewise
+from discreet.mechanisms.local.hashing import Hashing
+from discreet.mechanisms.local.longitudinal import Memoised
+from discreet.mechanisms.local.piecewise import Duchi, Piecewise
 from discreet.mechanisms.local.randomiser import Randomiser
 from discreet.mechanisms.local.response import RandomisedResponse
-from discreet.mechanisms.local.unary import ONE, Unary
+from discreet.mechanisms.local.subset import SubsetSelection
+from discreet.mechanisms.local.unary import (
+    ONE,
+    OptimisedUnary,
+    SymmetricUnary,
+    ThresholdedHistogram,
+    Unary,
+)
 from discreet.mechanisms.local.wave import SquareWave
+
+# Exactly these: what is derived from them may report differently.
+_RESPONSES = (RandomisedResponse,)
+_BLOCKS = (SubsetSelection, Hashing)
+_UNARY = (SymmetricUnary, OptimisedUnary, ThresholdedHistogram)
+_WINDOWS = (Piecewise, Duchi, Balanced, SquareWave)
 
 
 def parts(randomiser: Randomiser) -> Parts:
-    """The two levels of a randomiser, or nothing if it is not known to have two."""
-    match randomiser:
-        case RandomisedResponse():
-            return randomisers.blocks(points=randomiser.categories)
-        case BlockOracle():
-            return randomisers.blocks(points=randomiser.points, chosen=randomiser.chosen)
-        case Unary():
-            return randomisers.unary(Fraction(randomiser.coins[1], ONE))
-        case Piecewise() | SquareWave():
-            inside = randomiser.window
-            return randomisers.window(inputs=inside.inputs, width=inside.width)
-        case _:
-            return ()
+    """The two levels of a randomiser, or nothing if it is not known to have two.
+
+    Memoised reports are refused: what a client remembers ties its reports to each other.
+    """
+    if isinstance(randomiser, Memoised):
+        raise Unsupported(
+            f"{randomiser.kind} repeats what it remembers, so that reports of one client can be "
+            "tied to each other: a shuffler does not hide them. Use an oracle with fresh coins."
+        )
+    kind = type(randomiser)
+    if kind in _RESPONSES and isinstance(randomiser, RandomisedResponse):
+        return randomisers.blocks(points=randomiser.categories)
+    if kind in _BLOCKS and isinstance(randomiser, BlockOracle):
+        return randomisers.blocks(points=randomiser.points, chosen=randomiser.chosen)
+    if kind in _UNARY and isinstance(randomiser, Unary):
+        return randomisers.unary(Fraction(randomiser.coins[1], ONE))
+    if kind in _WINDOWS and isinstance(randomiser, Piecewise | SquareWave):
+        inside = randomiser.window
+        return randomisers.window(inputs=inside.inputs, width=inside.width)
+    return ()
 
 
 def shuffled(randomiser: Randomiser, *, reports: int) -> Guarantee:
