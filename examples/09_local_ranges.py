@@ -1,0 +1,44 @@
+"""Telemetry without a trusted server: from one client's few bytes to any range."""
+
+# %%
+import numpy as np
+
+from discreet.local.aggregate import Aggregate
+from discreet.local.catalogue import from_description
+from discreet.queries.ranges import workload
+from discreet.queries.ranges.domain import integers
+from discreet.queries.ranges.local.ladder import trust_ladder
+from discreet.queries.ranges.local.plan import plan_local
+
+minutes = integers(0, 1023)  # how long an app was used today; clients clip
+
+# %% The plan is public and reads nothing.
+plan = plan_local(minutes, workload.all_ranges(), 1, 200_000)
+print(plan, "\n")
+description = plan.best.describe()  # ship this to the clients, as JSON
+
+# %% A client: all that leaves it are these bytes.
+client = from_description(description)
+print("a report:", client.encode(37).tobytes().hex(), "\n")
+
+# %% Two servers, each with a part of the clients. The values are made up, and nobody sees them.
+used = np.random.default_rng(1).gamma(3, 80, size=200_000).astype(int).clip(0, 1023)
+east = Aggregate(plan.best).add(client.encode(used[:120_000]))
+west = Aggregate(plan.best).add(client.encode(used[120_000:]))
+west.add([b"\xff\xff\xff\xff", b"nonsense"])  # refused and counted
+both = east + west
+print(both, "\n")
+
+# %% Any range, with its error.
+release = both.estimate()
+for first, last in [(0, 59), (60, 239), (240, None)]:
+    low, high = release.interval(first, last)
+    truth = np.count_nonzero((used >= first) & (used <= (1023 if last is None else last)))
+    name = f"{first} .. {'' if last is None else last}"
+    print(f"{name}: {release.answer(first, last):,.0f} ({low:,.0f} .. {high:,.0f})")
+    print(f"   (in truth {truth:,}: only an example may say so)")
+median = release.quantile(0.5)
+print(f"median {median.label} minutes ({median.low} .. {median.high})\n")
+
+# %% What trusting somebody would buy.
+print(trust_ladder(minutes, workload.all_ranges(), 1, 1e-6, 100_000))
