@@ -13,6 +13,7 @@ from discreet.noise.bits import system
 from discreet.queries.ask import Value
 from discreet.queries.budget import Budget, budget
 from discreet.queries.ranges.answers import LEVEL
+from discreet.queries.ranges.descent import Descent, descent, planned_descent
 from discreet.queries.ranges.grid_plan import GridPlan
 from discreet.queries.ranges.grid_question import AskedGrid, planned_grid, rectangles
 from discreet.queries.ranges.plan import RangePlan
@@ -20,6 +21,7 @@ from discreet.queries.ranges.question import Asked, ranges
 from discreet.queries.ranges.question import planned as planned_ranges
 from discreet.queries.ranges.target import range_amount_for
 from discreet.queries.targets import Currency
+from discreet.table.descent import FineQuantiles, descend
 from discreet.table.opened import Amount, Opened
 from discreet.table.ranges import AnyRanges, ChargedGrid, ChargedRanges
 from discreet.table.release import Release
@@ -123,6 +125,35 @@ class Ranged(Opened):
         )
         parts = {"epsilon": found.epsilon, "delta": found.delta, "rho": found.rho}
         return cast("Amount", {name: x for name, x in parts.items() if x is not None})
+
+    def fine_quantiles(
+        self,
+        value: Value,
+        levels: Iterable[Number],
+        *,
+        where: Expression | None = None,
+        **more: Unpack[Priced],
+    ) -> FineQuantiles:
+        """Quantiles of numbers or dates with up to 2**63 values, exact to the last of them.
+
+        Unlike `quantiles` there are no bins: the data are read a few times, each time closer to the
+        quantiles. All answers share one budget, and their ranks one bound that is known before.
+        """
+        found = self.plan_fine_quantiles(value, levels, where=where, **more)
+        return descend(self, found, bits=system())
+
+    def plan_fine_quantiles(
+        self,
+        value: Value,
+        levels: Iterable[Number],
+        *,
+        where: Expression | None = None,
+        **more: Unpack[Priced],
+    ) -> Descent:
+        """How `fine_quantiles` goes: its ``rank_width`` in rows; nothing is read or spent."""
+        own, amount = split(more)
+        query = descent(value, levels, where=where, limits=own)
+        return planned_descent(query, setting=self.setting, budget=amount)
 
     def grid(
         self,

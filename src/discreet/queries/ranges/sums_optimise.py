@@ -19,7 +19,7 @@ _FEW_CELLS = 256
 _MOST_BLOCKS = 128
 _FAN = 16
 _MOST_ROWS = 32
-_STARTS = 2
+_STARTS = 3
 _ROUNDS = 1000
 _OWN, _ANY = 0.5, 0.2
 """At the start a row weighs its own part of the domain by so much, and all by up to that."""
