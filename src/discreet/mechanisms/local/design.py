@@ -45,15 +45,20 @@ class BlockOracle(Oracle):
         """Number of points of a block."""
 
     @property
+    def _odds(self) -> float:
+        """Of a report that does not hold the client's own category."""
+        # Beyond 700 doubles hold no difference.
+        rarer = math.exp(-min(float(self.epsilon), 700.0))
+        return (self.points - self.chosen) / self.chosen * rarer
+
+    @property
     def _miss(self) -> float:
         """Probability that a report does not hold the client's own category."""
-        weight = (self.points - self.chosen) / self.chosen * math.exp(-self.epsilon)
-        return weight / (1 + weight)
+        return self._odds / (1 + self._odds)
 
     @property
     def keep(self) -> float:
-        weight = (self.points - self.chosen) / self.chosen * math.exp(-self.epsilon)
-        return 1 / (1 + weight)
+        return 1 / (1 + self._odds)
 
     @property
     def other(self) -> float:

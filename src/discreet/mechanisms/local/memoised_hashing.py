@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.core.check import count
-from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus
+from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus, round_up
 from discreet.mechanisms.local.hashing import Hashing, olh
 from discreet.mechanisms.local.longitudinal import Memoised, losses, written
 from discreet.mechanisms.local.packing import pack, unpack
@@ -30,6 +30,8 @@ from discreet.noise.law import Floats, Ints
 from discreet.noise.uniform import below, bernoulli_real
 
 _CHUNK = 1 << 16
+# Beyond it e^epsilon is not a double; no finer claim is made there.
+_LARGEST = 700.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -98,7 +100,8 @@ class MemoisedHashing(Memoised, Hashing):
     @property
     def _steps(self) -> tuple[float, float, float, float]:
         """Right and each wrong value: in the permanent response, and in a copy of it."""
-        g, r, s = self.hashes, math.exp(-self.epsilon), math.exp(-self.permanent)
+        r, s = (math.exp(-min(float(x), _LARGEST)) for x in (self.epsilon, self.permanent))
+        g = self.hashes
         p = 1 / (1 + (g - 1) * s)
         c = (r - s) / ((1 - s) * (1 + (g - 1) * r))
         return p, p * s, 1 - (g - 1) * c, c
@@ -114,11 +117,14 @@ class MemoisedHashing(Memoised, Hashing):
         L. It grows with L(h) and falls with every other L: largest if all copies show h.
         Source: Arcolezi, Pinzón, Palamidessi, Gambs 2023 for the limit (LOLOHA).
         """
+        if self.permanent > _LARGEST:
+            return round_up(self.permanent)
         p, q, a, c = self._steps
-        g, t = self.hashes, (c / a) ** count("reports", reports)
+        g, k = self.hashes, count("reports", reports)
+        t = (c / a) ** k
         ratio = (p + (g - 1) * q * t) / (q + (p + (g - 2) * q) * t)
-        # Doubles are off by far less than this.
-        return math.log(ratio) * (1 + 2.0**-40) + 2.0**-40
+        # Doubles are off by far less than this: a few units in the last place for each factor.
+        return math.log(ratio) * (1 + 2.0**-40) + (k + 64) * 2.0**-46
 
     def mean_variance(self, share: ArrayLike, *, rounds: int) -> Floats:
         """Variance times n of a share, averaged over rounds of reports of the same n clients.
