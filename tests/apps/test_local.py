@@ -69,25 +69,54 @@ def counted(collection, *files):
 
 @pytest.mark.parametrize("kind", sorted(kinds.KINDS))
 def test_every_kind_from_description_to_estimate(kind, tmp_path):
-    needed = kinds.KINDS[kind][2]
-    options = {"categories": 8, "lower": 0, "upper": 10}
+    needed = kinds.KINDS[kind][1]
+    options = {"categories": 8, "lower": 0, "upper": 10, "length": 3, "cells": 16}
     given = [part for name in needed for part in (f"--{name}", options[name])]
     told = run("describe", "--kind", kind, "--epsilon", 2, *given)
     assert "bytes and costs its client epsilon 2" in told.stderr
-    path = tmp_path / "c.json"
+    path, target = tmp_path / "c.json", tmp_path / "r.dlr"
     path.write_text(told.stdout)
-    run("encode", path, "-o", tmp_path / "r.dlr", stdin="".join(f"{i % 8}\n" for i in range(300)))
-    done = run("aggregate", path, tmp_path / "r.dlr", "--json")
-    content = json.loads(done.stdout)
+    run("encode", path, "-o", target, stdin="".join(f"{i % 8}\n" for i in range(300)))
+    content = json.loads(run("aggregate", path, target, "--json").stdout)
+    run("aggregate", path, target, "--csv", tmp_path / "out.csv")
     assert (content["reports"], content["refused"]) == (300, 0)
-    expected = counted(path, tmp_path / "r.dlr").estimate()
-    if "categories" in needed:
-        assert [row["share"] for row in content["estimate"]] == expected.shares.tolist()
-        assert [row["category"] for row in content["estimate"]] == list(range(8))
-    else:
-        (row,) = content["estimate"]
-        assert (row["mean"], row["std"]) == (expected.value, expected.std)
-    assert all(row["low"] <= row["high"] for row in content["estimate"])
+    found, rows = counted(path, target).estimate(), content["estimate"]
+    match kind:
+        case "mean":
+            assert [(row["mean"], row["std"]) for row in rows] == [(found.value, found.std)]
+        case "ranges":
+            assert [row["count"] for row in rows] == found.cells.tolist()
+            assert [row["cell"] for row in rows] == [str(i) for i in range(11)]
+        case "words":
+            assert [row["text"] for row in rows] == list(found.texts)
+        case _:
+            assert [row["share"] for row in rows] == found.shares.tolist()
+    assert all(row["low"] <= row["high"] for row in rows if "low" in row)
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == len(rows) + 1
+
+
+def test_ranges_are_answered_from_what_was_written(tmp_path, collection):
+    path, out = tmp_path / "c.json", tmp_path / "ranges.json"
+    bounds = ("--lower", 0, "--upper", 99)
+    path.write_text(run("describe", "--kind", "ranges", "--epsilon", 2, *bounds).stdout)
+    run("encode", path, "-o", tmp_path / "r.dlr", stdin="".join(f"{i % 50}\n" for i in range(800)))
+    run("aggregate", path, tmp_path / "r.dlr", "--ranges", out)
+    found = counted(path, tmp_path / "r.dlr").estimate()
+    done = CliRunner().invoke(main, ["ranges", str(out), "10", "49", "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["value"] == pytest.approx(found.answer(10, 49))
+    target = made(collection, tmp_path, 10, "o.dlr")
+    assert "--ranges" in run("aggregate", collection, target, "--ranges", out, ok=False).stderr
+
+
+def test_texts_are_collected_as_they_are(tmp_path):
+    """Numbers among them stay texts."""
+    path = tmp_path / "c.json"
+    path.write_text(run("describe", "--kind", "words", "--epsilon", 6, "--length", 2).stdout)
+    text = "".join(f"{['7', 'ab'][i % 2]}\n" for i in range(20_000))
+    run("encode", path, "-o", tmp_path / "r.dlr", stdin=text)
+    done = run("aggregate", path, tmp_path / "r.dlr", "--json")
+    assert {row["text"] for row in json.loads(done.stdout)["estimate"]} == {"7", "ab"}
 
 
 def test_labels_are_read_and_shown(fruit, tmp_path):
@@ -200,6 +229,7 @@ def test_what_is_wrong_with_a_description_is_said(tmp_path):
         (("--kind", "mean", "--categories", 3), "--lower and --upper"),
         (("--kind", "mean", "--lower", 2, "--upper", 1), "upper"),
         (("--kind", "oue", "--categories", 1), "categories"),
+        (("--kind", "ranges", "--lower", 0, "--upper", 1.5), "whole numbers"),
     ):
         assert told in run("describe", "--epsilon", 1, *arguments, ok=False).stderr
     broken = tmp_path / "c.json"

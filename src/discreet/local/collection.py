@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.local.catalogue import from_description
 from discreet.mechanisms.local.randomiser import Randomiser
+from discreet.queries.ranges.domain import Dates, Ordered
+from discreet.queries.ranges.local.heavy import HeavyHitters
 
 _LABELS = "labels"
 
@@ -64,14 +66,19 @@ class Collection:
         """Sixteen hexadecimal digits that differ between collections."""
         return sha256(self.to_json().encode()).hexdigest()[:16]
 
+    @property
+    def _textual(self) -> bool:
+        domain = getattr(self.randomiser, "domain", None)
+        return isinstance(self.randomiser, HeavyHitters) or isinstance(domain, Dates | Ordered)
+
     def parse(self, texts: Sequence[str], *, unknown: str | None = None) -> NDArray[Any]:
         """Private values as they stand in a file, in the form that `encode` takes.
 
         With labels each value is one of them (what is none becomes ``unknown`` if that is given);
-        without, whole numbers or numbers.
+        without, whole numbers or numbers, or the texts themselves where texts are collected.
         """
         if not self.labels:
-            return _numbers(texts)
+            return np.array(texts, dtype=np.str_) if self._textual else _numbers(texts)
         places = {label: place for place, label in enumerate(self.labels)}
         if unknown is not None and unknown not in places:
             raise InvalidArgument(f"unknown must be one of the labels, got {unknown!r}.")

@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
 
+from discreet.apps.cli import estimates
 from discreet.apps.cli.kinds import make
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.data.source import open_source, sealed
@@ -24,7 +25,7 @@ from discreet.local import frames
 from discreet.local.collection import Collection
 from discreet.local.files import Writer
 from discreet.local.state import COLUMNAR, Counted, State, count
-from discreet.mechanisms.local.frequencies import Frequencies
+from discreet.queries.ranges.local.release import LocalRanges
 
 _VALUES = 1 << 16  # encoded at once
 _SHOWN = 20
@@ -37,6 +38,7 @@ class Shown:
 
     as_json: bool
     csv_file: Path | None
+    ranges_file: Path | None
     level: float
 
 
@@ -85,7 +87,6 @@ def aggregate(
     *,
     state: Path | None,
     column: str,
-    every: float,
     shown: Shown,
 ) -> int:
     """Count what is new, write the state, estimate."""
@@ -100,7 +101,6 @@ def aggregate(
                 held,
                 inputs,
                 column=column,
-                every=every,
                 progress=lambda read: progress.update(task, advance=read),
             )
         _show(held, shown, files=counted)
@@ -119,9 +119,13 @@ def estimate(paths: Sequence[Path], *, shown: Shown) -> int:
 
 def _show(held: State, shown: Shown, *, files: Sequence[Counted] = ()) -> None:
     found = held.aggregate.estimate()
-    rows = _rows(found, held.collection, level=shown.level)
+    rows = estimates.rows(found, held.collection, level=shown.level)
     if shown.csv_file is not None:
         shown.csv_file.write_text(_csv(rows), encoding="utf-8")
+    if shown.ranges_file is not None:
+        if not isinstance(found, LocalRanges):
+            raise InvalidArgument("--ranges needs a collection of kind ranges.")
+        shown.ranges_file.write_text(found.to_json(), encoding="utf-8")
     whole = {"reports": held.aggregate.reports, "refused": held.aggregate.refused}
     if shown.as_json:
         told = {**whole, "collection": held.collection.fingerprint, "level": shown.level}
@@ -131,32 +135,20 @@ def _show(held: State, shown: Shown, *, files: Sequence[Counted] = ()) -> None:
         note = f"; {one.note}" if one.note else ""
         print(f"{one.name}: {one.reports:,} new, {one.refused:,} refused{note}", file=sys.stderr)
     print(f"{whole['reports']:,} reports counted, {whole['refused']:,} refused.")
-    if whole["reports"]:
+    if whole["reports"] and rows:
         Console(soft_wrap=not sys.stdout.isatty()).print(_table(rows, shown.level))
 
 
-def _rows(found: Any, collection: Collection, *, level: float) -> list[dict[str, Any]]:
-    """The estimate as rows of plain values."""
-    if isinstance(found, Frequencies):
-        low, high = found.interval(level)
-        names = collection.labels or range(len(found.shares))
-        columns = (found.shares, found.std, low, high, found.counts)
-        return [
-            dict(zip(("category", "share", "std", "low", "high", "count"), row, strict=True))
-            for row in zip(names, *(column.tolist() for column in columns), strict=True)
-        ]
-    low, high = found.interval(level)
-    return [{"mean": found.value, "std": found.std, "low": low, "high": high}]
-
-
 def _table(rows: Sequence[Mapping[str, Any]], level: float) -> Table:
-    """The largest first."""
+    """The largest first, unless they have an order of their own."""
     heads = {end: f"{end}, {100 * level:g}%" for end in ("low", "high")}
     left = len(rows) - _SHOWN
     made = Table(caption=f"and {left:,} more: see --csv or --json" if left > 0 else None)
     for head in rows[0]:
-        made.add_column(heads.get(head, head), justify="left" if head == "category" else "right")
-    for row in sorted(rows, key=lambda row: -float(row.get("share", 0)))[:_SHOWN]:
+        words = head in ("category", "cell", "column", "text")
+        made.add_column(heads.get(head, head), justify="left" if words else "right")
+    ordered = "from" in rows[0] or "cell" in rows[0]
+    for row in sorted(rows, key=lambda row: 0 if ordered else -row.get("share", 0))[:_SHOWN]:
         made.add_row(*(_cell(head, value) for head, value in row.items()))
     return made
 
@@ -169,7 +161,8 @@ def _cell(head: str, value: Any) -> str:
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     file = io.StringIO()
-    writer = csv.DictWriter(file, fieldnames=list(rows[0]), lineterminator="\n")
+    heads = list(rows[0]) if rows else []
+    writer = csv.DictWriter(file, fieldnames=heads, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return file.getvalue()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,27 +10,45 @@ from discreet.core.errors import InvalidArgument
 if TYPE_CHECKING:
     from discreet.mechanisms.local.randomiser import Randomiser
 
-# Kind: the module and the function that makes it, and what it must be told besides epsilon.
+# Kind: the function of `discreet.local` that makes it, and what it is told besides epsilon.
 _CATEGORIES, _BOUNDS = ("categories",), ("lower", "upper")
-KINDS: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
-    "grr": ("response", "grr", _CATEGORIES),
-    "sue": ("unary", "sue", _CATEGORIES),
-    "oue": ("unary", "oue", _CATEGORIES),
-    "the": ("unary", "the", _CATEGORIES),
-    "she": ("histogram", "she", _CATEGORIES),
-    "olh": ("hashing", "olh", _CATEGORIES),
-    "hadamard": ("hashing", "hadamard_response", _CATEGORIES),
-    "subset": ("subset", "subset_selection", _CATEGORIES),
-    "mean": ("best", "best_mean", _BOUNDS),
+KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "grr": ("grr", _CATEGORIES),
+    "sue": ("sue", _CATEGORIES),
+    "oue": ("oue", _CATEGORIES),
+    "the": ("the", _CATEGORIES),
+    "she": ("she", _CATEGORIES),
+    "olh": ("olh", _CATEGORIES),
+    "hadamard": ("hadamard_response", _CATEGORIES),
+    "subset": ("subset_selection", _CATEGORIES),
+    "mean": ("best_mean", _BOUNDS),
+    "distribution": ("square_wave", (*_BOUNDS, "cells")),
+    "ranges": ("plan_local", _BOUNDS),
+    "words": ("heavy_hitters", ("length",)),
 }
+_CLIENTS = 1_000_000  # a plan of ranges is the same for any number
 
 
 def make(kind: str, *, epsilon: float, given: Mapping[str, Any]) -> Randomiser:
     """The randomiser of this kind."""
-    module, name, needed = KINDS[kind]
+    from discreet import local
+
+    name, needed = KINDS[kind]
     if set(given) != set(needed):
         wanted = " and ".join(f"--{option}" for option in needed)
         raise InvalidArgument(f"--kind {kind} needs {wanted}, and nothing else besides --epsilon.")
-    factory = getattr(importlib.import_module(f"discreet.mechanisms.local.{module}"), name)
-    made: Randomiser = factory(epsilon=epsilon, **given)
+    if kind == "ranges":
+        return _ranges(epsilon, **given)
+    made: Randomiser = getattr(local, name)(epsilon=epsilon, **given)
     return made
+
+
+def _ranges(epsilon: float, *, lower: float, upper: float) -> Randomiser:
+    """The best structure for all ranges of whole numbers."""
+    from discreet import local
+    from discreet.queries.ranges.workload import all_ranges
+
+    if not (lower.is_integer() and upper.is_integer() and lower < upper):
+        raise InvalidArgument("--kind ranges needs whole numbers, --lower below --upper.")
+    domain = local.Integers(lower=int(lower), upper=int(upper))
+    return local.plan_local(domain, all_ranges(), epsilon, _CLIENTS).best

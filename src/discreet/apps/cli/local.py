@@ -13,6 +13,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _WRITTEN = click.Path(dir_okay=False, path_type=Path)
 _LEVEL = click.option("--level", type=float, default=0.95, show_default=True, help="Of intervals.")
 _CSV = click.option("--csv", "csv_file", type=_WRITTEN, help="Write the estimate here, as CSV.")
+_RANGES = click.option("--ranges", "ranges_file", type=_WRITTEN, help="For `discreet ranges`.")
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
@@ -31,6 +32,8 @@ def local() -> None:
 @click.option("--labels", type=_FILE, help="The names of the categories, one a line.")
 @click.option("--lower", type=float, help="Of numbers: their smallest value.")
 @click.option("--upper", type=float, help="Of numbers: their largest value.")
+@click.option("--cells", type=int, help="Of a distribution: how fine it is to be.")
+@click.option("--length", type=int, help="Of words: their largest number of bytes.")
 def describe(
     *,
     kind: str,
@@ -39,6 +42,8 @@ def describe(
     labels: Path | None,
     lower: float | None,
     upper: float | None,
+    cells: int | None,
+    length: int | None,
 ) -> None:
     """Print a COLLECTION: what clients do, and how their reports are read.
 
@@ -46,7 +51,8 @@ def describe(
     """
     from discreet.apps.cli.collect import describe as run
 
-    chosen = {"categories": categories, "lower": lower, "upper": upper}
+    numbers = {"lower": lower, "upper": upper, "cells": cells}
+    chosen = {"categories": categories, "length": length, **numbers}
     given = {name: value for name, value in chosen.items() if value is not None}
     sys.exit(run(kind, epsilon=epsilon, labels=labels, given=given))
 
@@ -80,8 +86,8 @@ def encode(
 @click.argument("reports", type=_FILE, nargs=-1)
 @click.option("--state", type=_WRITTEN, help="Keep the count here, to go on later.")
 @click.option("--column", default="report", show_default=True, help="In CSV, Parquet, Arrow files.")
-@click.option("--every", type=float, default=5.0, show_default=True, help="Seconds between saves.")
 @_CSV
+@_RANGES
 @_LEVEL
 @_JSON
 def aggregate(
@@ -90,8 +96,8 @@ def aggregate(
     reports: tuple[Path, ...],
     state: Path | None,
     column: str,
-    every: float,
     csv_file: Path | None,
+    ranges_file: Path | None,
     level: float,
     as_json: bool,
 ) -> None:
@@ -104,20 +110,27 @@ def aggregate(
     from discreet.apps.cli.collect import Shown
     from discreet.apps.cli.collect import aggregate as run
 
-    shown = Shown(as_json=as_json, csv_file=csv_file, level=level)
-    sys.exit(run(collection, reports, state=state, column=column, every=every, shown=shown))
+    shown = Shown(as_json=as_json, csv_file=csv_file, ranges_file=ranges_file, level=level)
+    sys.exit(run(collection, reports, state=state, column=column, shown=shown))
 
 
 @local.command()
 @click.argument("states", type=_FILE, nargs=-1, required=True)
 @_CSV
+@_RANGES
 @_LEVEL
 @_JSON
 def estimate(
-    states: tuple[Path, ...], *, csv_file: Path | None, level: float, as_json: bool
+    states: tuple[Path, ...],
+    *,
+    csv_file: Path | None,
+    ranges_file: Path | None,
+    level: float,
+    as_json: bool,
 ) -> None:
     """Estimate from STATES that `aggregate` kept, added up if there are several."""
     from discreet.apps.cli.collect import Shown
     from discreet.apps.cli.collect import estimate as run
 
-    sys.exit(run(states, shown=Shown(as_json=as_json, csv_file=csv_file, level=level)))
+    shown = Shown(as_json=as_json, csv_file=csv_file, ranges_file=ranges_file, level=level)
+    sys.exit(run(states, shown=shown))

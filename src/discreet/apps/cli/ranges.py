@@ -17,6 +17,7 @@ from discreet.noise.law import Floats
 from discreet.queries.ranges.domain import Bins, Dates, Domain, Integers
 from discreet.queries.ranges.grid_plan import GridCandidate, GridPlan
 from discreet.queries.ranges.grid_release import GridRelease
+from discreet.queries.ranges.local.release import LocalRanges
 from discreet.queries.ranges.plan import Candidate, RangePlan
 from discreet.queries.ranges.release import RangeRelease
 from discreet.table.ranges import AnyPlanned
@@ -40,7 +41,7 @@ def run(path: Path, ends: Sequence[str], *, level: float, as_json: bool) -> int:
         "low": low,
         "high": high,
         "level": level,
-        "private": release.private,
+        "private": isinstance(release, LocalRanges) or release.private,
     }
     if as_json:
         print(json.dumps(content))
@@ -56,7 +57,7 @@ def run(path: Path, ends: Sequence[str], *, level: float, as_json: bool) -> int:
     return 0
 
 
-def _read(path: Path) -> RangeRelease | GridRelease:
+def _read(path: Path) -> RangeRelease | GridRelease | LocalRanges:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -66,6 +67,8 @@ def _read(path: Path) -> RangeRelease | GridRelease:
     except InvalidArgument:
         if '"discreet_grid"' in text:
             return GridRelease.from_json(text)
+        if '"discreet_local_ranges"' in text:
+            return LocalRanges.from_json(text)
         raise
 
 
