@@ -13,7 +13,7 @@ from discreet.queries.ranges.domain import integers
 from discreet.queries.ranges.local.choice import FACTORIES
 from discreet.queries.ranges.local.haar import haar
 from discreet.queries.ranges.local.law import BlocksLaw, HaarLaw, spread
-from discreet.queries.ranges.local.optimise import optimal_tree
+from discreet.queries.ranges.local.optimise import best_shares, optimal_tree
 from discreet.queries.ranges.local.tree import blocks, flat, tree
 
 ALL = w.all_ranges()
@@ -241,6 +241,10 @@ def published(law, workload=ALL):
     return float(-np.diff(held) @ (1 / np.cumsum(np.array(law.sizes) * law.rates / noise)))
 
 
+def with_best_levels(law):
+    return replace(law, rates=tuple(best_shares(law, ALL)))
+
+
 # Mean of n times the variance over all ranges: flat OUE projected; HH2 and HH4, equal levels with
 # consistency, and with the best levels; HaarHRR with equal levels (an upper bound).
 TABLE = {
@@ -267,12 +271,34 @@ def test_the_published_table(size, epsilon):
     assert published(two) == pytest.approx(stated[1], rel=5e-3)
     assert published(best) == pytest.approx(stated[2], rel=5e-3)
     assert published(four) == pytest.approx(stated[3], rel=5e-3)
+    assert published(with_best_levels(four)) == pytest.approx(stated[4], rel=5e-3)
     wavelet = haar(domain=domain(size), epsilon=epsilon).law
     fourth = wavelet.mean(ALL) + float(np.diff(w.energies(ALL, size, (size, 1)))[0]) / size
     assert fourth == pytest.approx(stated[5], rel=5e-3)
     # The exact law is below what was published, by the sampling error that was counted twice.
     for law, value in ((two, stated[1]), (best, stated[2]), (four, stated[3])):
         assert 0.93 * value < law.mean(ALL) < value * (1 + 5e-3)
+
+
+@pytest.mark.parametrize(
+    ("size", "epsilon", "branching", "equal", "best"),
+    [
+        (64, 1, 2, 25.19, 18.17),
+        (256, 1, 2, 43.89, 33.77),
+        (1024, 1, 2, 67.34, 54.37),
+        (64, 2, 2, 5.00, 3.60),
+        (256, 2, 2, 8.71, 6.70),
+        (1024, 2, 2, 13.36, 10.78),
+        (1024, 1, 4, 66.18, 59.22),
+        (1024, 2, 4, 13.06, 11.76),
+    ],
+)
+def test_the_published_table_of_subset_selection(size, epsilon, branching, equal, best):
+    law = tree(
+        domain=domain(size), epsilon=epsilon, branching=branching, oracle="subset_selection"
+    ).law
+    assert published(law) == pytest.approx(equal, abs=0.006)
+    assert published(with_best_levels(law)) == pytest.approx(best, abs=0.006)
 
 
 @pytest.mark.parametrize(
@@ -318,3 +344,45 @@ def test_the_bar_of_the_local_model():
     found = optimal_tree(domain=domain(1024), epsilon=1, workload=ALL)
     assert found.law.mean(ALL) <= 55
     assert found.width <= 4
+
+
+# Flat OUE without projection, flat GRR, flat SS; HH2 and HH4 without consistency.
+RAW = {
+    (64, 0.5): (344.8, 1680, 167.0, 390.6, 277.7),
+    (64, 1): (81.0, 247.5, 39.3, 91.8, 65.3),
+    (64, 2): (15.9, 20.5, 7.7, 18.0, 12.8),
+    (256, 0.5): (1348, 26187, 669, 758, 548),
+    (256, 1): (316.7, 3764, 157.1, 178.1, 128.7),
+    (256, 2): (62.3, 282, 30.9, 35.0, 25.3),
+}
+
+
+def mean_nodes(size, branching):
+    """The mean number of blocks of a tree that make up a range, over all ranges."""
+    low, high = np.triu_indices(size)
+    high = high + 1
+    total = 0
+    for _ in range(round(math.log(size, branching))):
+        up, down = -(-low // branching), high // branching
+        inside = up <= down
+        total += np.where(inside, up * branching - low + high - down * branching, high - low).sum()
+        low, high = np.where(inside, up, 0), np.where(inside, down, 0)
+    return total / (size * (size + 1) / 2)
+
+
+@pytest.mark.parametrize(("size", "epsilon"), RAW)
+def test_the_published_table_of_raw_sums(size, epsilon):
+    stated = RAW[size, epsilon]
+    lengths = np.arange(1, size + 1)
+    weights = (size - lengths + 1) / (size * (size + 1) / 2)
+    shares = lengths / size
+    # Those of exclusive supports were published for values that are drawn anew each time.
+    drawn = float(weights @ (shares * (1 - shares)))
+    for kind, value in zip(("oue", "grr", "subset_selection"), stated[:3], strict=True):
+        oracle = FACTORIES[kind](categories=size, epsilon=epsilon)
+        mean = float(weights @ oracle.range_variance(lengths, 0.0 if kind == "oue" else shares))
+        assert mean + (0.0 if kind == "oue" else drawn) == pytest.approx(value, rel=5e-3)
+    for branching, value in ((2, stated[3]), (4, stated[4])):
+        levels = round(math.log(size, branching))
+        noise = 4 * math.exp(epsilon) / math.expm1(epsilon) ** 2
+        assert levels * noise * mean_nodes(size, branching) == pytest.approx(value, rel=5e-3)

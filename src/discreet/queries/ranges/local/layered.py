@@ -135,14 +135,17 @@ class Layered(Randomiser):
 
 
 def place(domain: Domain, value: ArrayLike) -> Ints:
-    """The cells that hold a client's values, as a flat array."""
-    if isinstance(domain, Bins):
-        numbers = np.asarray(value, dtype=np.float64)
-        edges = np.array(domain.edges)
-        cells = np.searchsorted(edges, numbers, side="right").astype(np.int64) - 1
-        cells = np.where(numbers == edges[-1], domain.size - 1, cells)
-    else:
-        cells = domain.first(value)
+    """The cells that hold a client's values, as a flat array. Errors do not show the values."""
+    try:
+        cells = _in_bins(domain, value) if isinstance(domain, Bins) else domain.first(value)
+    except (ValueError, TypeError):
+        raise OutOfDomain(f"value must be of the kind of the declared domain {domain}.") from None
     if cells.size and not 0 <= cells.min() <= cells.max() < domain.size:
         raise OutOfDomain(f"value must lie in the declared domain {domain}; clip it before.")
     return np.ascontiguousarray(cells, dtype=np.int64).ravel()
+
+
+def _in_bins(domain: Bins, value: ArrayLike) -> Ints:
+    numbers, edges = np.asarray(value, dtype=np.float64), np.array(domain.edges)
+    cells = np.searchsorted(edges, numbers, side="right").astype(np.int64) - 1
+    return np.where(numbers == edges[-1], domain.size - 1, cells)  # the last bin is closed
