@@ -24,7 +24,7 @@ from discreet.core.exact import rational
 from discreet.local.aggregate import Aggregate
 from discreet.local.collection import Collection
 from discreet.local.files import Writer
-from discreet.local.state import State, count
+from discreet.local.state import State
 from discreet.mechanisms.local.hashing import hadamard_response, olh
 from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.subset import subset_selection
@@ -348,7 +348,7 @@ def local_read(*, n: int, categories: int, **given: int) -> Callable[[], None]:
 
     def work() -> None:
         with State(target.with_name(f"{time.monotonic_ns()}.agg"), collection) as state:
-            count(state, [target])
+            state.count([target])
             if state.aggregate.reports != n:
                 raise ValueError(f"{state.aggregate.reports} reports were counted, not {n}")
             _drop(state.aggregate.estimate())

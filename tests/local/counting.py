@@ -14,7 +14,7 @@ from pathlib import Path
 
 from discreet.local import state as module
 from discreet.local.collection import Collection
-from discreet.local.state import State, count
+from discreet.local.state import State
 
 
 def patched(channel, *, careless):
@@ -36,7 +36,7 @@ def patched(channel, *, careless):
 
 def work(folder, collection):
     with State(folder / "s.agg", collection) as state:
-        count(state, sorted(folder.glob("*.dlr")), every=0)
+        state.count(sorted(folder.glob("*.dlr")), every=0)
 
 
 def main(folder, *, careless):

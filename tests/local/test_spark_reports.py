@@ -16,7 +16,7 @@ from discreet.local import spark_reports
 from discreet.local.aggregate import Aggregate
 from discreet.local.collection import Collection
 from discreet.local.files import Writer
-from discreet.local.state import State, count
+from discreet.local.state import State
 from discreet.mechanisms.local.hashing import olh
 from discreet.mechanisms.local.response import grr
 from discreet.mechanisms.local.unary import oue
@@ -57,7 +57,7 @@ def test_the_same_integers_as_everywhere_else(workers, randomiser, tmp_path):
     with Writer(tmp_path / "r.dlr", collection) as writer:
         writer.write(rows)
     with State(None, collection) as state:
-        count(state, [tmp_path / "r.dlr"])
+        state.count([tmp_path / "r.dlr"])
         whole = state.aggregate
     read = workers.read.parquet(str(tmp_path / "r.parquet"))
     found = {

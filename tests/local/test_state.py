@@ -17,7 +17,7 @@ from discreet.local import state as module
 from discreet.local.aggregate import Aggregate
 from discreet.local.collection import Collection
 from discreet.local.files import Writer
-from discreet.local.state import State, StateFailure, count
+from discreet.local.state import State, StateFailure
 from discreet.mechanisms.local.response import grr
 from discreet.mechanisms.local.unary import oue
 from discreet.noise.bits import seeded
@@ -57,7 +57,7 @@ def test_files_are_counted_once_however_they_are_named(tmp_path, small):
     one = write(tmp_path / "one.dlr", GRR, rows[:60])
     two = write(tmp_path / "two.dlr", GRR, rows[60:])
     with State(tmp_path / "s.agg", GRR) as state:
-        assert [c.reports for c in count(state, [one, two, one])] == [60, 40, 0]
+        assert [c.reports for c in state.count([one, two, one])] == [60, 40, 0]
         assert state.aggregate == summed(GRR, rows)
     moved = one.rename(tmp_path / "renamed.dlr")
     copied = tmp_path / "copy.dlr"
@@ -66,7 +66,7 @@ def test_files_are_counted_once_however_they_are_named(tmp_path, small):
     write(moved, GRR, more)  # it grows
     with State(tmp_path / "s.agg", GRR) as state:
         piped = io.BytesIO(two.read_bytes())
-        assert [c.reports for c in count(state, [moved, copied, piped])] == [7, 0, 0]
+        assert [c.reports for c in state.count([moved, copied, piped])] == [7, 0, 0]
         assert state.aggregate == summed(GRR, rows, more)
 
 
@@ -77,7 +77,7 @@ def test_a_tail_that_is_still_being_written_is_left_for_later(tmp_path):
     with State(tmp_path / "s.agg", OUE) as state:
         for cut, new in ((4, 8), (3, 1), (1, 0), (0, 1)):
             path.write_bytes(whole[: len(whole) - cut])
-            assert count(state, [path])[0].reports == new
+            assert state.count([path])[0].reports == new
         assert state.aggregate == summed(OUE, rows)
 
 
@@ -91,14 +91,14 @@ def test_foreign_and_broken_files_are_told_and_move_nothing(tmp_path):
     empty.write_bytes(b"")
     with State(None, GRR) as state:
         for _ in range(2):
-            found = count(state, [foreign, broken, good, empty])
+            found = state.count([foreign, broken, good, empty])
             assert [bool(c.note) for c in found] == [True, True, False, True]
             assert "another collection" in found[0].note
         assert [c.refused for c in found] == [0, 0, 0, 0]
         assert np.array_equal(state.aggregate.counts, summed(GRR, rows).counts)
         assert (state.aggregate.reports, state.aggregate.refused) == (20, 30)
         with pytest.raises(InvalidArgument, match="cannot be read"):
-            count(state, [tmp_path / "gone.dlr"])
+            state.count([tmp_path / "gone.dlr"])
 
 
 def test_malformed_reports_are_refused(tmp_path):
@@ -106,7 +106,7 @@ def test_malformed_reports_are_refused(tmp_path):
     wrong = np.full((5, 2), 255, np.uint8)
     path = write(tmp_path / "a.dlr", GRR, np.concatenate([rows, wrong]))
     with State(None, GRR) as state:
-        assert [(c.reports, c.refused) for c in count(state, [path])] == [(20, 5)]
+        assert [(c.reports, c.refused) for c in state.count([path])] == [(20, 5)]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -120,13 +120,13 @@ def test_a_file_with_a_column_is_counted_as_a_whole(tmp_path, suffix):
 
     store(frame)
     with State(tmp_path / "s.agg", GRR) as state:
-        assert [c.reports for c in count(state, [path, path], column="r")] == [50, 0]
+        assert [c.reports for c in state.count([path, path], column="r")] == [50, 0]
         assert state.aggregate == summed(GRR, rows)
         with pytest.raises(InvalidArgument, match="column 'report'"):
-            count(state, [write_other(tmp_path, suffix, frame)])
+            state.count([write_other(tmp_path, suffix, frame)])
     store(frame.head(20))
     with State(tmp_path / "s.agg", GRR) as state, pytest.raises(InvalidArgument, match="new file"):
-        count(state, [path], column="r")
+        state.count([path], column="r")
 
 
 def write_other(folder, suffix, frame):
@@ -140,7 +140,7 @@ def test_states_add_up_unless_they_share_a_file(tmp_path):
     paths = [write(tmp_path / f"{i}.dlr", GRR, rows[i::3]) for i in range(3)]
     for i in range(3):
         with State(tmp_path / f"{i}.agg", GRR) as state:
-            count(state, [paths[i], paths[0]] if i == 2 else [paths[i]])
+            state.count([paths[i], paths[0]] if i == 2 else [paths[i]])
     with State(tmp_path / "0.agg") as first, State(tmp_path / "1.agg") as second:
         first.merge(second)
         assert first.aggregate == summed(GRR, rows[0::3], rows[1::3])
@@ -182,10 +182,10 @@ def test_an_interrupt_within_a_sum_writes_nothing_that_is_half_done(tmp_path, mo
 
     monkeypatch.setattr(Aggregate, "add", interrupted)
     with State(tmp_path / "s.agg", GRR) as state, pytest.raises(KeyboardInterrupt):
-        count(state, [path], every=0)
+        state.count([path], every=0)
     with State(tmp_path / "s.agg", GRR) as state:
         assert 0 < state.aggregate.reports < 100
-        count(state, [path], every=0)
+        state.count([path], every=0)
         assert state.aggregate == summed(GRR, rows)
 
 

@@ -72,6 +72,44 @@ class State:
         )
         self._moved: dict[str, tuple[int, str | None]] = {}
 
+    def count(
+        self,
+        inputs: Sequence[str | Path | BinaryIO],
+        *,
+        column: str = "report",
+        every: float = EVERY,
+        progress: Progress = lambda _: None,
+    ) -> list[Counted]:
+        """Add all reports that are not in the sum yet; it is on disk when this returns.
+
+        Inputs are files of reports, files with a column of reports (by their suffix), open pipes.
+        A file of reports may have grown since; one with a column must not have changed.
+        """
+        clock = _Clock(self, every)
+        done = []
+        try:
+            for one in inputs:
+                before = self.aggregate.reports, self.aggregate.refused
+                name, note = _name(one), ""
+                try:
+                    _add(self, one, column=column, clock=clock, progress=progress)
+                except NotReports as error:
+                    note = str(error)
+                done.append(
+                    Counted(
+                        name=name,
+                        reports=self.aggregate.reports - before[0],
+                        refused=self.aggregate.refused - before[1],
+                        note=note,
+                    )
+                )
+        except PrivacyError:
+            self.save()
+            raise
+        # Nothing is written after any other error, an interrupt say: it may have hit half a sum.
+        self.save()
+        return done
+
     def counted(self, name: str) -> tuple[int, str | None]:
         """How many reports of this file are in the sum; of a file without identity, its digest."""
         if name in self._moved:
@@ -167,45 +205,6 @@ class State:
 
     def _put(self, name: str, value: bytes) -> None:
         self._base.execute("INSERT OR REPLACE INTO held VALUES (?, ?)", (name, value))
-
-
-def count(
-    state: State,
-    inputs: Sequence[str | Path | BinaryIO],
-    *,
-    column: str = "report",
-    every: float = EVERY,
-    progress: Progress = lambda _: None,
-) -> list[Counted]:
-    """Add all reports that are not in the sum yet; the state is on disk when this returns.
-
-    Inputs are files of reports, files with a column of reports (by their suffix), open pipes.
-    A file of reports may have grown since; one with a column must not have changed.
-    """
-    clock = _Clock(state, every)
-    done = []
-    try:
-        for one in inputs:
-            before = state.aggregate.reports, state.aggregate.refused
-            name, note = _name(one), ""
-            try:
-                _add(state, one, column=column, clock=clock, progress=progress)
-            except NotReports as error:
-                note = str(error)
-            done.append(
-                Counted(
-                    name=name,
-                    reports=state.aggregate.reports - before[0],
-                    refused=state.aggregate.refused - before[1],
-                    note=note,
-                )
-            )
-    except PrivacyError:
-        state.save()
-        raise
-    # Nothing is written after any other error, an interrupt say: it may have hit half a sum.
-    state.save()
-    return done
 
 
 class _Clock:

@@ -24,7 +24,7 @@ from discreet.data.source import open_source, sealed
 from discreet.local import frames
 from discreet.local.collection import Collection
 from discreet.local.files import Writer
-from discreet.local.state import COLUMNAR, Counted, State, count
+from discreet.local.state import COLUMNAR, Counted, State
 from discreet.queries.ranges.local.release import LocalRanges
 
 _VALUES = 1 << 16  # encoded at once
@@ -97,8 +97,7 @@ def aggregate(
         total = sum(os.path.getsize(one) for one in reports) if reports else None  # noqa: PTH202
         with _progress() as progress:
             task = progress.add_task("counting", total=total)
-            counted = count(
-                held,
+            counted = held.count(
                 inputs,
                 column=column,
                 progress=lambda read: progress.update(task, advance=read),
