@@ -46,6 +46,21 @@ def test_nearly_as_good_as_the_square_root(horizon):
     assert ours >= root * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("band", [1, 4, 16, 64])
+def test_bands_need_more_memory(band):
+    """No matrix of a few diagonals has a largest variance below steps over diagonals."""
+    size = 1024
+    source = np.random.default_rng(band)
+    root = toeplitz.coefficients(size)
+    falling = np.append(1, np.sort(source.uniform(0, 1, size - 1))[::-1])
+    for column in (root, falling, np.ones(size)):
+        cut = np.where(np.arange(size) < band, column, 0.0)
+        largest = np.square(cut).sum() * toeplitz.prefix_variances(cut).max()
+        assert largest >= size // band * (1 - 1e-9)
+    blt = best_blt(size)
+    assert blt.norm_squared(size) * blt.variance(np.array(size)) < size // band
+
+
 def test_refusals():
     for omega, theta in [((), ()), ((1.0,), (1.0,)), ((-1.0,), (0.5,)), ((1.0, 1.0), (0.5,))]:
         with pytest.raises(InvalidArgument):
