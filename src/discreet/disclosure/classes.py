@@ -29,7 +29,11 @@ class Classes:
 
 
 def together(
-    parts: Sequence[Ints], bounds: Sequence[int], *, counts: Ints | None = None, items: int = 0
+    parts: Sequence[NDArray[np.signedinteger]],
+    bounds: Sequence[int],
+    *,
+    counts: Ints | None = None,
+    items: int = 0,
 ) -> Classes:
     """Items with equal codes in all parts, in the order of the codes.
 
@@ -59,7 +63,9 @@ def total(of: Ints, classes: int, counts: Ints | None) -> Ints:
     return np.bincount(of, weights=counts, minlength=classes).astype(np.int64)
 
 
-def _key(parts: Sequence[Ints], bounds: Sequence[int], items: int) -> tuple[Ints, int]:
+def _key(
+    parts: Sequence[NDArray[np.signedinteger]], bounds: Sequence[int], items: int
+) -> tuple[Ints, int]:
     """One number for each combination, and what all of them lie below."""
     key: Ints = np.zeros(len(parts[0]) if parts else items, dtype=np.int64)
     limit = 1

@@ -12,12 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.core.errors import Unsupported
-from discreet.disclosure.classes import Classes, Floats, Ints, together
+from discreet.disclosure.classes import Floats, Ints, together
 from discreet.disclosure.hierarchy import Coded
 
 LARGEST_LATTICE = 200_000
+_ROUNDING = 1e-12  # of two sums of losses
 
 Node = tuple[int, ...]
 
@@ -45,16 +47,16 @@ class Lattice:
     lost: dict[Node, int] = field(default_factory=dict)
     """Of each node seen: rows in classes that are too small."""
     marginal: list[Floats] = field(default_factory=list)
-    codes: list[Ints] = field(default_factory=list)
-    cell_of: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    codes: dict[tuple[int, int], NDArray[np.int32]] = field(default_factory=dict)
+    heads: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """One row of each cell: of the rows that agree in all exact values."""
 
     def __post_init__(self) -> None:
         self.rows = len(self.columns[0].codes)
         cells = together(
             [column.codes for column in self.columns], [column.size(0) for column in self.columns]
         )
-        self.cell_of = cells.of
-        self.codes = [column.codes[cells.head] for column in self.columns]
+        self.heads = cells.head
         self.tables[(0,) * len(self.columns)] = (np.arange(len(cells.head)), cells.sizes)
         for column in self.columns:
             seen = np.bincount(column.codes, minlength=column.size(0))
@@ -75,9 +77,13 @@ class Lattice:
         """One cell of each class of a node, and the rows in each."""
         if node in self.tables:
             return self.tables[node]
-        below = (m for m in self.tables if all(a <= b for a, b in zip(m, node, strict=True)))
-        cells, counts = self.tables[min(below, key=lambda m: len(self.tables[m][0]))]
-        merged = self._merge(node, cells, counts)
+        cells, counts = self._smallest_below(node)
+        whole = len(cells) == len(self.heads)
+        parts = [self._codes(c, level) for c, level in enumerate(node)]
+        bounds = [column.size(level) for column, level in zip(self.columns, node, strict=True)]
+        merged = together(
+            parts if whole else [part[cells] for part in parts], bounds, counts=counts
+        )
         made = cells[merged.head], merged.sizes
         # Tables nearly as large as the one they were made of are not worth their memory.
         if 2 * len(made[0]) <= len(cells):
@@ -100,18 +106,21 @@ class Lattice:
         cells, sizes = self.classes(node)
         kept = sizes >= self.k
         lost = np.zeros(len(cells))
-        for column, codes, level in zip(self.columns, self.codes, node, strict=True):
-            lost += column.loss[level][column.up[level][codes[cells]]]
+        for place, level in enumerate(node):
+            lost += self.columns[place].loss[level][self._codes(place, level)[cells]]
         total = float(lost[kept] @ sizes[kept]) / len(node) + suppressed
         return Found(node=node, loss=total / max(self.rows, 1), suppressed=suppressed)
 
-    def _merge(self, node: Node, cells: Ints, counts: Ints) -> Classes:
-        triples = list(zip(self.columns, self.codes, node, strict=True))
-        return together(
-            [column.up[level][codes[cells]] for column, codes, level in triples],
-            [column.size(level) for column, _, level in triples],
-            counts=counts,
-        )
+    def _smallest_below(self, node: Node) -> tuple[Ints, Ints]:
+        below = (m for m in self.tables if all(a <= b for a, b in zip(m, node, strict=True)))
+        return self.tables[min(below, key=lambda m: len(self.tables[m][0]))]
+
+    def _codes(self, column: int, level: int) -> NDArray[np.int32]:
+        """The codes of all cells at a level, looked up once."""
+        if (column, level) not in self.codes:
+            exact = self.columns[column].codes[self.heads]
+            self.codes[column, level] = self.columns[column].up[level][exact].astype(np.int32)
+        return self.codes[column, level]
 
 
 def optimal(lattice: Lattice) -> Found:
@@ -130,43 +139,42 @@ def optimal(lattice: Lattice) -> Found:
     nodes = np.indices(sizes).reshape(len(sizes), -1).T
     lower = np.mean([lattice.marginal[c][nodes[:, c]] for c in range(len(sizes))], axis=0)
     failed = np.zeros(len(nodes), dtype=np.bool_)
-    best: Found | None = None
+    best = greedy(lattice)
     for place in np.argsort(lower, kind="stable"):
-        # The margin is the rounding of the two sums.
-        if best is not None and lower[place] >= best.loss - 1e-12:
+        if lower[place] >= best.loss - _ROUNDING:
             break
         if failed[place]:
             continue
         first, below = _first_on_chain(lattice, tuple(map(int, nodes[place])))
         if below is not None:
             failed |= (nodes <= np.array(below)).all(axis=1)
-        best = first if best is None or first.loss < best.loss else best
-    assert best is not None  # noqa: S101 - the top keeps every promise that can be kept
+        best = first if first.loss < best.loss else best
     return best
 
 
 def greedy(lattice: Lattice) -> Found:
-    """Up from the exact values, by the step that saves most rows for its loss, then down again.
+    """Up the cheapest way until the promise is kept, then down, or sideways, while that is better.
 
-    Heuristic: no theorem. The node keeps the promise, and no single step down would lose less.
+    Heuristic: no theorem. The node keeps the promise. No step down, and no step down in one column
+    with a step up in another, would lose less.
     """
-    node = (0,) * len(lattice.columns)
-    while lattice.lost_rows(node) > lattice.allowed:
-        steps = _steps_up(lattice, node)
-        before, lost = lattice.lower(node), lattice.lost_rows(node)
-        node = max(
-            steps,
-            key=lambda up: (lost - lattice.lost_rows(up)) / max(lattice.lower(up) - before, 1e-12),
-        )
-    while True:
-        finer = [_moved(node, c, -1) for c in range(len(node)) if node[c] > 0]
-        good = [found for down in finer if (found := lattice.found(down)) is not None]
-        here = lattice.found(node)
-        assert here is not None  # noqa: S101 - checked by the loop above
-        better = min(good, key=lambda one: one.loss, default=here)
-        if better.loss >= here.loss:
-            return here
-        node = better.node
+    here, _ = _first_on_chain(lattice, (0,) * len(lattice.columns))
+    while (better := _better(lattice, here)) is not None:
+        here = better
+    return here
+
+
+def _better(lattice: Lattice, here: Found) -> Found | None:
+    """A neighbour that loses less, the most promising first; what cannot is not looked at."""
+    down = [_moved(here.node, c, -1) for c, level in enumerate(here.node) if level > 0]
+    aside = [up for node in down for up in _steps_up(lattice, node) if up != here.node]
+    for node in sorted([*down, *aside], key=lattice.lower):
+        if lattice.lower(node) >= here.loss - _ROUNDING:
+            return None
+        found = lattice.found(node)
+        if found is not None and found.loss < here.loss:
+            return found
+    return None
 
 
 def _moved(node: Node, column: int, step: int) -> Node:
