@@ -201,6 +201,8 @@ def test_a_release_stands_alone(made):
         lambda content: content["levels"][0].update(values="AAAA"),
         lambda content: content["levels"][0].update(block=3),
         lambda content: content.update(reports=-1),
+        lambda content: content.update(levels=[]),
+        lambda content: content["levels"][0].update(spread=[math.nan, 0]),
     ],
 )
 def test_a_damaged_release_is_refused(change):

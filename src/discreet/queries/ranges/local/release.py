@@ -166,7 +166,10 @@ class LocalRanges(RangeAnswers):
     def _fits(self) -> bool:
         if self.structure not in ("blocks", "haar") or self.reports < 0:
             return False
-        if sum(level.reports for level in self.levels) != self.reports:
+        reports = [level.reports for level in self.levels]
+        if min(reports, default=-1) < 0 or sum(reports) != self.reports:
+            return False
+        if not all(np.isfinite([*level.spread, *level.values]).all() for level in self.levels):
             return False
         shapes = [group.shape for group in self._strategy.measure(np.zeros(self.domain.size, int))]
         return shapes == [level.values.shape for level in self.levels]
