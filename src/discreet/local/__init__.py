@@ -6,6 +6,9 @@ clients `encode`, a server adds their reports into an `Aggregate`, whose `estima
 
 from discreet.local.aggregate import Aggregate
 from discreet.local.catalogue import from_description
+from discreet.local.collection import Collection
+from discreet.local.files import Writer
+from discreet.local.state import State
 from discreet.mechanisms.local.balanced import balanced
 from discreet.mechanisms.local.best import best_mean
 from discreet.mechanisms.local.hashing import hadamard_response, olh
@@ -32,9 +35,12 @@ from discreet.queries.ranges.local.tree import flat, tree
 __all__ = [
     "Aggregate",
     "Bins",
+    "Collection",
     "Dates",
     "Integers",
     "Ordered",
+    "State",
+    "Writer",
     "adaptive",
     "balanced",
     "best_mean",
