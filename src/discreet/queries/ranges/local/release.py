@@ -169,7 +169,8 @@ class LocalRanges(RangeAnswers):
         reports = [level.reports for level in self.levels]
         if min(reports, default=-1) < 0 or sum(reports) != self.reports:
             return False
-        if not all(np.isfinite([*level.spread, *level.values]).all() for level in self.levels):
+        numbers = [part for level in self.levels for part in (level.values, level.spread)]
+        if not all(np.isfinite(part).all() for part in numbers):
             return False
         shapes = [group.shape for group in self._strategy.measure(np.zeros(self.domain.size, int))]
         return shapes == [level.values.shape for level in self.levels]
