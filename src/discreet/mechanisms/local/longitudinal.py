@@ -229,7 +229,7 @@ def rappor(*, categories: int, epsilon: Number, permanent: Number | str) -> Rapp
 
     Theorem: one report is epsilon-DP, any number from one permanent response permanent-DP, in the
     local model; `Memoised.after` says what lies between.
-    Proof: `Memoised.ratio_after`, in integers; the flip is the least whole number of 2**-32 for
+    Proof: `MemoisedUnary.ratio_after`, in integers; the flip is the least whole number of 2**-32 for
     which one report keeps its epsilon.
     Source: Erlingsson, Pihur, Korolova 2014; Arcolezi, Couchot, Al Bouna, Xiao 2022. F58.
     Needs: categories >= 2, 0 < epsilon < permanent.
@@ -242,8 +242,11 @@ def rappor(*, categories: int, epsilon: Number, permanent: Number | str) -> Rapp
 def l_osue(*, categories: int, epsilon: Number, permanent: Number | str) -> OptimisedMemoised:
     """Longitudinal optimised unary encoding: less error than `rappor` at the same two epsilons.
 
-    Theorem, Proof, Needs: as `rappor`, with the permanent response of `oue`.
+    Theorem: as `rappor`, with the permanent response of `oue`; one report has the error of `oue`
+    with that epsilon.
+    Proof: `MemoisedUnary.ratio_after`; the fair coin of the own bit stays fair under flips.
     Source: Arcolezi, Couchot, Al Bouna, Xiao 2022. F58.
+    Needs: categories >= 2, 0 < epsilon < permanent.
     """
     one, lasting = losses(epsilon, permanent)
     size = count("categories", categories, minimum=2)
