@@ -301,5 +301,29 @@ def test_what_counts_as_equal_looks_equal():
     )
 
 
+@pytest.mark.parametrize("kind", ["polars", "pandas", "pyarrow"])
+def test_codes_and_truth_values_are_the_same_text_everywhere(kind):
+    table = pl.DataFrame({"code": [1, 2, None], "yes": [True, False, None]})
+    given = {"polars": table, "pandas": table.to_pandas(), "pyarrow": table.to_arrow()}[kind]
+    frame = nw.from_native(given, eager_only=True)
+    for column, groups, wanted in (
+        ("code", {1: "one", 2: "two"}, ["one", "two", MISSING]),
+        ("yes", {True: "y", False: "n"}, ["y", "n", MISSING]),
+    ):
+        names, places = at(categories(groups), 1).labels(frame[column])
+        assert [names[place] for place in places] == wanted
+        names, places = at(categories(groups), 0).labels(frame[column])
+        assert [names[place] for place in places] == [*map(str, groups), MISSING]
+
+
+def test_discernibility_by_hand():
+    table = pl.DataFrame({"x": list("aaabbc")})
+    found = anonymise(table, quasi={"x": categories()}, k=2, suppress=0.2)
+    # Classes of 3 and 2, one row left out of six.
+    assert found.discernibility == 9 + 4 + 6
+    assert found.suppressed == 1
+    assert found.loss == pytest.approx(1 / 6)
+
+
 def test_empty_text_is_not_missing_text():
     assert assess(pl.DataFrame({"t": ["", None, None]}), quasi=["t"]).sizes.tolist() == [1, 2]

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+import discreet
 from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.relation import Relation
 from discreet.disclosure import (
     anonymity_sets,
     crowd,
@@ -189,6 +191,15 @@ def test_an_anonymity_set_can_be_one(ages):
         == anonymity_sets(ages, released=found.values, half_width=2.5).tolist()
     )
     assert "have one only" in repr(found)
+
+
+def test_noise_on_every_record_with_a_guarantee(ages):
+    """B11: additive noise on microdata, in the local model: each record pays for its own range."""
+    mechanism = discreet.laplace(sensitivity=60, epsilon=2, relation=Relation.LOCAL, on="reals")
+    drawn = mechanism.release(np.clip(ages, 20, 80), bits=seeded(12))
+    assert mean_of(drawn - ages, 0, mechanism.std**2)
+    assert not mean_of(drawn - ages + 12, 0, mechanism.std**2)
+    assert mechanism.guarantee.epsilon() == 2
 
 
 def test_k_noise_finds_its_own_delta(ages):

@@ -84,7 +84,8 @@ def anonymise(
     columns are released as they are, and how much a class tells about them is reported; so are the
     columns named in ``keep``. All others are left out. At most the share ``suppress`` of the rows
     may be left out as well. ``method``: "optimal" and "greedy" choose one level for each column
-    (optimal: with the smallest loss of all), "local" gives every class its own.
+    (optimal: with the smallest loss of all), "local" gives every class its own. ``progress`` is
+    told what is being done.
 
     Theorem: the classes of the released table have at least k rows. Against somebody who knows
         only the quasi-identifiers, a row is found with probability at most 1/k.

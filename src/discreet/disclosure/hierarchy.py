@@ -274,7 +274,17 @@ def _bin_labels(edges: tuple[float, ...]) -> tuple[str, ...]:
 
 
 def distinct(series: Series) -> tuple[list[str | None], Ints]:
-    """The different texts of a column, in order, and the place of each row's; missing is None."""
+    """The different values of a column as text, and the place of each row's; missing is None.
+
+    A whole number is written alike whether it came as an integer or, as pandas has it where values
+    are missing, as a double; truth values are True and False on every backend.
+    """
+    if series.dtype.is_float() or series.dtype == nw.Boolean:
+        numbers = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
+        values, places = np.unique(numbers, return_inverse=True)
+        kind = bool if series.dtype == nw.Boolean else float
+        shown = [None if math.isnan(value) else name(kind(value)) for value in values]
+        return shown, places.astype(np.int64, copy=False)
     plain = texts(series, "object" if series.dtype == nw.Object else "text")
     known: list[str | None] = sorted(plain.unique().to_list()) if len(plain) else []
     place = {text: i for i, text in enumerate(known)}

@@ -63,10 +63,10 @@ class SampledTable(Mechanism):
         They are sorted by their labels: neither order nor names of rows are those of the input.
         """
         table = opened(frame)
-        unmapped = [name for name in table.columns if name not in self.columns]
+        unmapped = len(set(table.columns) - set(self.columns))
         if unmapped:
             raise InvalidArgument(
-                f"frame has columns without a public map: {unmapped}. An exact column beside the "
+                f"frame has {unmapped} columns without a public map. An exact column beside the "
                 "generalised ones voids the theorem: map or drop them."
             )
         named(table, "columns", list(self.columns))
