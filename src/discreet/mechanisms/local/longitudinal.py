@@ -229,8 +229,8 @@ def rappor(*, categories: int, epsilon: Number, permanent: Number | str) -> Rapp
 
     Theorem: one report is epsilon-DP, any number from one permanent response permanent-DP, in the
     local model; `Memoised.after` says what lies between.
-    Proof: `MemoisedUnary.ratio_after`, in integers; the flip is the least whole number of 2**-32 for
-    which one report keeps its epsilon.
+    Proof: `MemoisedUnary.ratio_after`, in integers; the flip is the least whole number of 2**-32
+    for which one report keeps its epsilon.
     Source: Erlingsson, Pihur, Korolova 2014; Arcolezi, Couchot, Al Bouna, Xiao 2022. F58.
     Needs: categories >= 2, 0 < epsilon < permanent.
     """
