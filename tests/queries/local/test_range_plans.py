@@ -1,5 +1,6 @@
 """Planner and trust ladder of the local model: predicted, certified, simulated."""
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -28,6 +29,7 @@ from discreet.queries.ranges.noise import price
 from discreet.queries.ranges.optimise import optimal_blocks
 from discreet.queries.ranges.strategy import Contribution
 from tests.laws import ALPHA
+from tests.queries.local.messages import message_laws
 
 ALL = w.all_ranges()
 SIZE, CLIENTS = 1024, 100_000
@@ -112,6 +114,49 @@ def test_parts_are_those_of_the_levels():
     expected = ((Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)), (Fraction(1, 2),) * 3)
     assert parts_of(grr) == expected
     assert parts_of(flat(domain=DOMAIN, epsilon=1, oracle="oue")) == ()
+
+
+def histograms(laws):
+    """The law of how often each message was sent, all a shuffle shows: one client of each law."""
+    found = {(): 1.0}
+    for law in laws:
+        more = {}
+        for (seen, chance), (message, p) in itertools.product(found.items(), law.items()):
+            key = tuple(sorted((*seen, message)))
+            more[key] = more.get(key, 0.0) + chance * p
+        found = more
+    return found
+
+
+@pytest.mark.parametrize(
+    "randomiser",
+    [
+        haar(domain=integers(0, 3), epsilon=1),
+        haar(domain=integers(0, 2), epsilon=2),
+        tree(domain=integers(0, 3), epsilon=1, oracle="grr"),
+        flat(domain=integers(0, 2), epsilon=2, oracle="grr"),
+    ],
+)
+def test_no_shuffle_of_few_reports_is_worse_than_stated(randomiser):
+    laws = list(message_laws(randomiser))
+    guarantee = randomiser.guarantee.shuffled(reports=3, parts=parts_of(randomiser))
+    worst = np.zeros(4)
+    levels = np.linspace(0, float(randomiser.epsilon) * 0.9, 4)
+    for others in itertools.combinations_with_replacement(laws, 2):
+        shown = [histograms([own, *others]) for own in laws]
+        for p, q in itertools.permutations(shown, 2):
+            for place, level in enumerate(levels):
+                delta = sum(
+                    max(0.0, mass - math.exp(level) * q.get(m, 0.0)) for m, mass in p.items()
+                )
+                worst[place] = max(worst[place], delta)
+    stated = np.array([guarantee.delta(float(level)) for level in levels])
+    assert (worst <= stated * (1 + 1e-9)).all()
+    # The bound is near what it bounds; values that were said to differ half as much break it.
+    assert worst[0] > 0.3 * stated[0]
+    closer = tuple((weight, share, apart / 2) for weight, share, apart in parts_of(randomiser))
+    wrong = randomiser.guarantee.shuffled(reports=3, parts=closer)
+    assert worst[0] > wrong.delta(0.0)
 
 
 @pytest.mark.parametrize(("epsilon", "n"), [(1, 10_000), (3, 500)])

@@ -17,12 +17,12 @@ from discreet.noise.bits import seeded
 from discreet.noise.uniform import below
 from discreet.queries.ranges.domain import bins, dates, integers, ordered
 from discreet.queries.ranges.local.haar import HaarTree, haar
-from discreet.queries.ranges.local.halves import Halves
 from discreet.queries.ranges.local.layered import place
 from discreet.queries.ranges.local.release import LocalRanges
 from discreet.queries.ranges.local.tree import Tree, blocks, flat, tree
 from discreet.queries.ranges.workload import all_ranges
 from tests.laws import ALPHA, frequency
+from tests.queries.local.messages import message_laws
 
 SIXTEEN = integers(0, 15)
 MADE = {
@@ -64,27 +64,6 @@ def test_levels_are_drawn_with_exactly_their_shares(made):
     unit = math.lcm(*(share.denominator for share in made.shares))
     levels = np.bincount(made._levels(unit, Counting()), minlength=len(made.shares))
     assert [Fraction(int(count), unit) for count in levels] == list(made.shares)
-
-
-def message_laws(randomiser):
-    """For each value the probability of every message: level, then what the level's part sends."""
-    for cell in range(randomiser.domain.size):
-        law = {}
-        for level, (share, block, part) in enumerate(
-            zip(randomiser.shares, randomiser.blocks, randomiser.parts, strict=True)
-        ):
-            code = cell // block
-            if isinstance(part, Halves):
-                keep = 1 / (1 + math.exp(-part.epsilon))
-                for row, sign in itertools.product(range(part.pairs), range(2)):
-                    true = ((row & code >> 1).bit_count() + code) & 1
-                    chance = (keep if sign == true else 1 - keep) / part.pairs
-                    law[level, 2 * row + sign] = float(share) * chance
-            else:
-                for seen in range(part.categories):
-                    chance = part.keep if seen == code else part.other
-                    law[level, seen] = float(share) * chance
-        yield law
 
 
 @pytest.mark.parametrize(
