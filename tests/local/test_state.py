@@ -10,9 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.ipc
 import pytest
 
 from discreet.core.errors import InvalidArgument
+from discreet.data.source import EngineFailure
 from discreet.local import state as module
 from discreet.local.aggregate import Aggregate
 from discreet.local.collection import Collection
@@ -133,6 +136,26 @@ def write_other(folder, suffix, frame):
     path = folder / f"b{suffix}"
     frame.write_csv(path) if suffix == ".csv" else frame.write_parquet(path)
     return path
+
+
+def test_arrow_batches_through_a_pipe(tmp_path):
+    rows = reports(GRR, 50)
+    table = pa.table({"x": range(51), "r": [*(row.tobytes() for row in rows), None]})
+    file = io.BytesIO()
+    with pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table, max_chunksize=7)
+    whole = file.getvalue()
+    with State(tmp_path / "s.agg", GRR) as state:
+        (counted,) = state.count([io.BytesIO(whole)], column="r")
+        assert (counted.reports, counted.refused) == (50, 1)
+        assert np.array_equal(state.aggregate.counts, summed(GRR, rows).counts)
+        before = state.aggregate.copy()
+        for cut in (whole[:4], whole[:100], whole[: len(whole) // 2]):
+            with pytest.raises(EngineFailure):
+                state.count([io.BytesIO(cut)], column="r")
+        assert state.aggregate == before  # all of it or nothing
+        with pytest.raises(InvalidArgument, match="column 'report'"):
+            state.count([io.BytesIO(whole)])
 
 
 def test_states_add_up_unless_they_share_a_file(tmp_path):

@@ -7,14 +7,15 @@ the same length, base64 ends in "=". Whatever else stands in the column is refus
 from __future__ import annotations
 
 import binascii
+import importlib
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, TypeAlias, assert_never
+from typing import Any, BinaryIO, TypeAlias, assert_never
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data.duckdb_engine import open_files
 from discreet.data.source import (
     Files,
@@ -52,6 +53,17 @@ def aggregate(frame: object, randomiser: Randomiser, *, column: str = "report") 
 
         return spark_reports.aggregate(source.frame, randomiser, column=column)
     return sealed("reading the reports", lambda: _counted(source, randomiser, column))
+
+
+def arrow_stream(stream: BinaryIO) -> Any:
+    """The reader of Arrow batches that come through a pipe; `aggregate` takes it."""
+    try:
+        ipc = importlib.import_module("pyarrow.ipc")
+    except ImportError:
+        ipc = None
+    if ipc is None:
+        raise Unsupported("A stream of Arrow batches needs pyarrow: pip install pyarrow.")
+    return sealed("opening the stream", lambda: ipc.open_stream(stream))
 
 
 def _counted(source: Source, randomiser: Randomiser, column: str) -> Aggregate:

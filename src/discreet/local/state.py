@@ -7,6 +7,7 @@ report is counted once, however often the count is begun again. One process at a
 
 from __future__ import annotations
 
+import io
 import os
 import sqlite3
 import time
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self, TypeAlias
+from typing import BinaryIO, Self, TypeAlias, cast
 
 from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.local import frames
@@ -30,6 +31,7 @@ COLUMNAR = frozenset({".csv", ".parquet", ".pq", ".arrow", ".feather", ".ipc"})
 """Files with reports in a column; all others begin with a header."""
 EVERY = 5.0
 """Seconds between two writes of the state."""
+_ARROW = b"\xff\xff\xff\xff"  # how a stream of Arrow batches begins
 _VERSION = "1"
 _TABLES = (
     "CREATE TABLE held (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID",
@@ -232,7 +234,7 @@ def _add(
     state: State, one: str | Path | BinaryIO, *, column: str, clock: _Clock, progress: Progress
 ) -> None:
     if not isinstance(one, str | Path):
-        _stream(state, one, clock, progress)
+        _pipe(state, one, column=column, clock=clock, progress=progress)
         return
     path = Path(one)
     try:
@@ -245,6 +247,23 @@ def _add(
             progress(stream.seek(0, os.SEEK_END))
         else:
             _stream(state, stream, clock, progress)
+
+
+def _pipe(
+    state: State, stream: BinaryIO, *, column: str, clock: _Clock, progress: Progress
+) -> None:
+    """Reports behind a header, or Arrow batches: those have no identity and count as a whole."""
+    ahead = io.BufferedReader(cast("io.RawIOBase", stream))
+    try:
+        if ahead.peek(len(_ARROW)).startswith(_ARROW):
+            found = frames.arrow_stream(ahead)
+            state.aggregate.merge(
+                frames.aggregate(found, state.collection.randomiser, column=column)
+            )
+        else:
+            _stream(state, ahead, clock, progress)
+    finally:
+        ahead.detach()
 
 
 def _stream(state: State, stream: BinaryIO, clock: _Clock, progress: Progress) -> None:
