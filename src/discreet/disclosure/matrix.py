@@ -76,7 +76,7 @@ class Pram:
     @property
     def floats(self) -> Floats:
         """The matrix in double precision."""
-        return np.array(self.matrix, dtype=np.float64)
+        return reduce(np.matmul, [np.array(stage, dtype=np.float64) for stage in self.stages])
 
     @property
     def local_epsilon(self) -> float:
@@ -85,12 +85,13 @@ class Pram:
         What one released category tells about the original one. It says nothing about other
         columns of the same row; for a guarantee use `discreet.randomised_response`.
         """
-        columns = [column for column in zip(*self.matrix, strict=True) if max(column) > 0]
-        if any(min(column) == 0 for column in columns):
+        P = self.floats
+        low, high = P.min(axis=0), P.max(axis=0)
+        if (low[high > 0] == 0).any():
             return math.inf
-        ratio = max(max(column) / min(column) for column in columns)
-        logarithm = math.log(ratio.numerator) - math.log(ratio.denominator)
-        return logarithm * (1 + 1e-12) if ratio > 1 else 0.0
+        largest = float(np.log(high[high > 0] / low[high > 0]).max())
+        # Sums of positive products: each step loses less than one unit in the last place.
+        return largest + 1e-15 * len(P) * len(self.stages) if largest > 0 else 0.0
 
     def apply(self, codes: ArrayLike, *, bits: Bits | None = None) -> Ints:
         """Randomise codes 0 .. M - 1, each on its own, with exactly the stated chances."""
@@ -167,10 +168,10 @@ class Pram:
         return Pram(stages=(*self.stages, tuple(second)))
 
     def __repr__(self) -> str:
-        stay = [float(row[k]) for k, row in enumerate(self.matrix)]
+        stay = np.diag(self.floats)
         return (
-            f"Pram({self.categories} categories, kept with chance {min(stay):.3g} to "
-            f"{max(stay):.3g}; a category tells epsilon {self.local_epsilon:.4g} of its original)"
+            f"Pram({self.categories} categories, kept with chance {stay.min():.3g} to "
+            f"{stay.max():.3g}; a category tells epsilon {self.local_epsilon:.4g} of its original)"
         )
 
 
