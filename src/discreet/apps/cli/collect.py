@@ -168,13 +168,14 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn())
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TransferSpeedColumn())
     return Progress(
         *columns,
-        TransferSpeedColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=console,
         transient=True,
+        disable=not console.is_terminal,
     )
 
 
