@@ -7,9 +7,10 @@ All variances are of estimated shares, times the number of reports n.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -27,20 +28,80 @@ Spread: TypeAlias = tuple[float, float]
 """``(alpha, gamma)``: a report's contrast u has variance ``alpha |u|^2 + gamma u_x^2`` given x."""
 
 
-class LocalLaw(Protocol):
+class LocalLaw(ABC):
     """The error of every range of a structure, times n."""
+
+    __slots__ = ()
+    size: int
+    rates: tuple[float, ...]
+    """The share of the reports on each level."""
+
+    @property
+    @abstractmethod
+    def padded(self) -> int:
+        """Cells after filling up the last block."""
+
+    @property
+    @abstractmethod
+    def _blocks(self) -> tuple[int, ...]:
+        """The sizes of the blocks of all levels, and of the whole filled-up domain."""
+
+    @property
+    @abstractmethod
+    def _factors(self) -> Floats:
+        """What a fall of the energy from each level to the next costs; infinite if unmeasured."""
+
+    @abstractmethod
+    def _at(self, a: Ints, b: Ints, sums: Floats, k: float) -> Floats:
+        """The law of some ranges, given prefix sums of the shares of the cells."""
 
     def uniform(self, a: Ints, b: Ints) -> Floats:
         """For ranges of cells ``a .. b``, if all cells are equally frequent."""
+        return self._summed(_energies(a, b, self._blocks))
 
     def mean(self, workload: Workload) -> float:
         """The mean of ``uniform`` over a workload."""
+        return float(self._summed(energies(workload, self.size, self._blocks)))
 
     def by_length(self, lengths: Ints) -> Floats:
         """The mean of ``uniform`` over all ranges of each length."""
+        return self._summed(length_energies(self.size, lengths, self._blocks))
 
     def at(self, a: Ints, b: Ints, shares: Floats, *, reports: int | None = None) -> Floats:
-        """For any shares of the cells; with ``reports``, exact for that many clients."""
+        """For any shares of the cells; with ``reports``, exact for that many clients.
+
+        Theorem: given the numbers of reports ``n_l`` of the levels, the estimate of a range w is
+            unbiased, and its variance is ``sum_l (v_l + k f[u_l]) / n_l - k f[w] / n`` with
+            ``k = n / (n - 1)``. Here u_l are the weights that level l gives to the clients, f[u]
+            is the variance of u over the clients and v_l the mean over them of the variance of a
+            report's contribution: for blocks ``alpha |u|^2 + gamma f(u^2)`` (`spread`), for signed
+            Hadamard responses ``c^2 |u|^2 - f(u^2)``.
+        Proof: docs/theory/local-ranges.md. The clients are split over the levels at random, so two
+            levels' means of u and v have covariance ``-k f[u, v] / n`` and one level's has variance
+            ``k f[u] (1/n_l - 1/n)``. Summed over levels, the terms with 1/n are ``k f[sum_l u_l]``,
+            and the u_l of a client sum to w (and a constant), because least squares is unbiased.
+        """
+        sums = np.zeros(self.padded + 1)
+        sums[1 : len(shares) + 1] = np.cumsum(shares)
+        sums[len(shares) + 1 :] = sums[len(shares)]
+        # A finite population: what is drawn from it without putting back varies so much more.
+        k = 1.0 if reports is None or reports < 2 else reports / (reports - 1)
+        first, last = np.broadcast_arrays(np.asarray(a), np.asarray(b))
+        if not np.isfinite(self._factors).all():
+            return np.full(first.shape, np.inf)
+        found = np.empty(first.size)
+        for start in range(0, first.size, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            found[part] = self._at(first.ravel()[part], last.ravel()[part], sums, k)
+        return np.maximum(found, 0.0).reshape(first.shape)
+
+    def _summed(self, held: Floats) -> Floats:
+        """``sum_j (E_j - E_(j+1)) x_j - f_R (1 - f_R)``; the last axis holds the energies E."""
+        if not np.isfinite(self._factors).all():  # a level without reports
+            return np.full(held.shape[:-1], np.inf)
+        # With equally frequent cells f_R is r/D; E is r for blocks of one, r^2/D for blocks of D.
+        sampled = (held[..., 0] - held[..., -1]) / self.padded
+        return np.maximum(-np.diff(held, axis=-1) @ self._factors - sampled, 0.0)
 
 
 def spread(oracle: Oracle) -> Spread:
@@ -64,18 +125,16 @@ def spread(oracle: Oracle) -> Spread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlocksLaw:
+class BlocksLaw(LocalLaw):
     """Nested blocks ``1 = s_0 | s_1 | ...`` made consistent with the known total  (F50)."""
 
     size: int
     sizes: tuple[int, ...]
     spreads: tuple[Spread, ...]
     rates: tuple[float, ...]
-    """The share of the reports on each level."""
 
     @property
     def padded(self) -> int:
-        """Cells after filling up the last block."""
         return -(-self.size // self.sizes[-1]) * self.sizes[-1]
 
     @property
@@ -88,34 +147,19 @@ class BlocksLaw:
         alpha, gamma = np.array(self.spreads).T
         return floats(alpha + (gamma + 1) / nodes)
 
-    def uniform(self, a: Ints, b: Ints) -> Floats:
-        return self._value(_energies(a, b, self._blocks))
+    @property
+    def _blocks(self) -> tuple[int, ...]:
+        return (*self.sizes, self.padded)
 
-    def mean(self, workload: Workload) -> float:
-        return float(self._value(energies(workload, self.size, self._blocks)))
-
-    def by_length(self, lengths: Ints) -> Floats:
-        return self._value(length_energies(self.size, lengths, self._blocks))
-
-    def at(self, a: Ints, b: Ints, shares: Floats, *, reports: int | None = None) -> Floats:
-        """The law at any shares of the cells.
-
-        Theorem: given the numbers of reports ``n_l`` of the levels, the estimate of a range w is
-            unbiased, and its variance is ``sum_l (alpha_l |u_l|^2 + gamma_l f(u_l^2)
-            + k f[u_l]) / n_l - k f[w] / n`` with ``k = n / (n - 1)``. Here u_l are the weights of
-            the nodes of level l, ``f(u)`` the mean and ``f[u]`` the variance of u over the clients.
-        Proof: docs/theory/local-ranges.md. The clients are split over the levels at random, so two
-            levels' means of u and v have covariance ``-k f[u, v] / n`` and one level's has variance
-            ``k f[u] (1/n_l - 1/n)``. Summed over levels, the terms with 1/n are ``k f[sum_l u_l]``,
-            and the u_l of a client's nodes sum to w (and a constant), because least squares is
-            unbiased. Given its client, a report adds ``alpha |u|^2 + gamma u_x^2`` (`spread`).
-        """
-        return _in_chunks(self._at, a, b, shares, padded=self.padded, reports=reports)
+    @property
+    def _factors(self) -> Floats:
+        """``1 / lambda_j``, where lambda sums ``s_i p_i / V_i`` up to level j."""
+        sizes = np.array(self.sizes, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            return 1 / np.cumsum(sizes * np.array(self.rates) / self.noise)
 
     def _at(self, a: Ints, b: Ints, sums: Floats, k: float) -> Floats:
-        inverse = self._inverse
-        if not np.isfinite(inverse).all():
-            return np.full(a.shape, np.inf)
+        inverse = self._factors
         falls = -np.diff(_energies(a, b, self._blocks), axis=-1)
         inside = sums[b + 1] - sums[a]
         found = -k * inside * (1 - inside)
@@ -135,72 +179,25 @@ class BlocksLaw:
             paths = weights[_PATHS]
             mean += means[_OFF].sum(axis=0)
             square += squares[_OFF].sum(axis=0)
-        return np.maximum(found, 0.0)
-
-    @property
-    def _blocks(self) -> tuple[int, ...]:
-        return (*self.sizes, self.padded)
-
-    @property
-    def _inverse(self) -> Floats:
-        """``1 / lambda_j``, where lambda sums ``s_i p_i / V_i`` up to level j."""
-        sizes = np.array(self.sizes, dtype=np.float64)
-        rates = np.array(self.rates)
-        with np.errstate(divide="ignore"):
-            return 1 / np.cumsum(sizes * rates / self.noise)
-
-    def _value(self, held: Floats) -> Floats:
-        return _summed(held, self._inverse, self.padded)
+        return floats(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HaarLaw:
-    """Differences of halves, each level through signed Hadamard responses  (F51)."""
+class HaarLaw(LocalLaw):
+    """Differences of halves, each level through signed Hadamard responses  (F51).
+
+    The levels are blocks of 2, 4, ... cells. A client's weight is that of its block with the sign
+    of its half, ``(P_(j-1) - P_j) w``.
+    """
 
     size: int
     rates: tuple[float, ...]
-    """The share of the reports on blocks of 2, 4, ..."""
     square: float
     """``((e^eps + 1) / (e^eps - 1))^2``."""
 
     @property
     def padded(self) -> int:
-        """Cells after filling up."""
         return 1 << len(self.rates)
-
-    def uniform(self, a: Ints, b: Ints) -> Floats:
-        return self._value(_energies(a, b, self._blocks))
-
-    def mean(self, workload: Workload) -> float:
-        return float(self._value(energies(workload, self.size, self._blocks)))
-
-    def by_length(self, lengths: Ints) -> Floats:
-        return self._value(length_energies(self.size, lengths, self._blocks))
-
-    def at(self, a: Ints, b: Ints, shares: Floats, *, reports: int | None = None) -> Floats:
-        """The law at any shares of the cells.
-
-        Theorem: given the numbers of reports, the variance of a range w is
-            ``sum_j (c^2 |u_j|^2 - f(v_j^2) + k f[v_j]) / n_j - k f[w] / n``, with the weights
-            ``u_j`` of the differences and ``v_j = (P_(j-1) - P_j) w``, which is u_j of a client's
-            block with the sign of its half.
-        Proof: as for blocks. A report is ``c`` times a random row of signs: its second moment in u
-            is ``c^2 |u|^2`` whoever sent it, its mean the client's v.
-        """
-        return _in_chunks(self._at, a, b, shares, padded=self.padded, reports=reports)
-
-    def _at(self, a: Ints, b: Ints, sums: Floats, k: float) -> Floats:
-        if not all(self.rates):
-            return np.full(a.shape, np.inf)
-        inside = sums[b + 1] - sums[a]
-        falls = -np.diff(_energies(a, b, self._blocks), axis=-1)
-        found = falls @ self._factors - k * inside * (1 - inside)
-        steps = _steps(a, b, self._blocks, sums)
-        for rate, (masses, gains) in zip(reversed(self.rates), steps, strict=True):
-            mean = (masses * gains).sum(axis=0)
-            square = (masses * np.square(gains)).sum(axis=0)
-            found += ((k - 1) * square - k * np.square(mean)) / rate
-        return np.maximum(found, 0.0)
 
     @property
     def _blocks(self) -> tuple[int, ...]:
@@ -212,8 +209,16 @@ class HaarLaw:
         with np.errstate(divide="ignore"):
             return floats(self.square / (rates * 2.0 ** np.arange(1, len(rates) + 1)))
 
-    def _value(self, held: Floats) -> Floats:
-        return _summed(held, self._factors, self.padded)
+    def _at(self, a: Ints, b: Ints, sums: Floats, k: float) -> Floats:
+        inside = sums[b + 1] - sums[a]
+        falls = -np.diff(_energies(a, b, self._blocks), axis=-1)
+        found = falls @ self._factors - k * inside * (1 - inside)
+        steps = _steps(a, b, self._blocks, sums)
+        for rate, (masses, gains) in zip(reversed(self.rates), steps, strict=True):
+            mean = (masses * gains).sum(axis=0)
+            square = (masses * np.square(gains)).sum(axis=0)
+            found += ((k - 1) * square - k * np.square(mean)) / rate
+        return floats(found)
 
 
 def _steps(
@@ -270,35 +275,3 @@ def _energies(a: Ints, b: Ints, blocks: tuple[int, ...]) -> Floats:
     """Of ranges, for each block size on the last axis."""
     first, last = np.broadcast_arrays(a, b)
     return np.stack([energy(first, last, block) for block in blocks], axis=-1)
-
-
-def _summed(held: Floats, factors: Floats, padded: int) -> Floats:
-    """``sum_j (E_j - E_(j+1)) x_j - f_R (1 - f_R)``; the last axis holds the energies E."""
-    if not np.isfinite(factors).all():  # a level without reports
-        return np.full(held.shape[:-1], np.inf)
-    # With equally frequent cells f_R is r/D; E is r for blocks of one and r^2/D for blocks of D.
-    sampled = (held[..., 0] - held[..., -1]) / padded
-    return np.maximum(-np.diff(held, axis=-1) @ factors - sampled, 0.0)
-
-
-def _in_chunks(
-    law: Callable[[Ints, Ints, Floats, float], Floats],
-    a: Ints,
-    b: Ints,
-    shares: Floats,
-    *,
-    padded: int,
-    reports: int | None,
-) -> Floats:
-    """The law for all ranges, given prefix sums of the shares on the filled-up domain."""
-    sums = np.zeros(padded + 1)
-    sums[1 : len(shares) + 1] = np.cumsum(shares)
-    sums[len(shares) + 1 :] = sums[len(shares)]
-    # A finite population: what is drawn from it without putting back varies so much more.
-    k = 1.0 if reports is None or reports < 2 else reports / (reports - 1)
-    first, last = np.broadcast_arrays(np.asarray(a), np.asarray(b))
-    found = np.empty(first.size)
-    for start in range(0, first.size, _CHUNK):
-        part = slice(start, start + _CHUNK)
-        found[part] = law(first.ravel()[part], last.ravel()[part], sums, k)
-    return found.reshape(first.shape)
