@@ -148,6 +148,17 @@ def test_a_writer_never_touches_what_it_did_not_write(tmp_path):
         writer.write(reports(GRR, 3))
 
 
+def test_one_writer_at_a_time(tmp_path):
+    path = tmp_path / "a.dlr"
+    with Writer(path, GRR) as writer:
+        with pytest.raises(InvalidArgument, match="someone else"):
+            Writer(path, GRR)
+        writer.write(reports(GRR, 3))
+    with Writer(path, GRR) as writer:
+        writer.write(reports(GRR, 3))
+    assert len(read(path)) == 6
+
+
 def test_an_error_takes_back_what_was_written(tmp_path):
     path = tmp_path / "a.dlr"
     with Writer(path, GRR) as writer:

@@ -17,6 +17,7 @@ much of it has been counted.
 
 from __future__ import annotations
 
+import importlib
 import os
 import secrets
 import struct
@@ -196,6 +197,7 @@ def _opened(path: Path, collection: Collection) -> BinaryIO:
     except OSError as error:
         raise InvalidArgument(f"{path} cannot be written ({type(error).__name__}).") from None
     try:
+        _lock(stream, path)
         if _begun(stream, path, collection):
             return stream
         stream.seek(0)
@@ -206,6 +208,20 @@ def _opened(path: Path, collection: Collection) -> BinaryIO:
         stream.close()
         raise
     return stream
+
+
+def _lock(stream: BinaryIO, path: Path) -> None:
+    """Until it is closed, where the system can: two writers would cut each other's reports."""
+    try:
+        fcntl = importlib.import_module("fcntl")
+    except ImportError:
+        return
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise InvalidArgument(
+            f"{path} is being written by someone else: wait, or choose another file."
+        ) from None
 
 
 def _begun(stream: BinaryIO, path: Path, collection: Collection) -> bool:
