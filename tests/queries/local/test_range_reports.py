@@ -15,6 +15,7 @@ from discreet.local.aggregate import Aggregate
 from discreet.local.catalogue import from_description
 from discreet.noise.bits import seeded
 from discreet.noise.uniform import below
+from discreet.queries.ranges.answers import RangeAnswers
 from discreet.queries.ranges.domain import bins, dates, integers, ordered
 from discreet.queries.ranges.local.haar import HaarTree, haar
 from discreet.queries.ranges.local.layered import place
@@ -164,6 +165,10 @@ def test_a_release_stands_alone(made):
     together = release.answer(first, second) + release.answer(second + 1, None)
     assert release.answer(first, None) == pytest.approx(together)
     assert release.share(first, second) == pytest.approx(release.answer(first, second) / 5000)
+    ends = np.arange(made.domain.size + 1)
+    for p, q in ((np.zeros_like(ends), ends), (ends, np.full_like(ends, made.domain.size))):
+        kept = release._variances(p, q)
+        assert kept == pytest.approx(RangeAnswers._variances(release, p, q), rel=1e-6, abs=1e-6)
     polished = release.polished()
     assert polished.cells.min() >= 0
     assert polished.answer() == pytest.approx(5000)

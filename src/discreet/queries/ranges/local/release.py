@@ -204,6 +204,20 @@ class LocalRanges(RangeAnswers):
         whole = (a == 0) & (b == self.domain.size - 1)
         return np.where(whole, 0.0, np.maximum(max(self.reports, 1) * found, 0.0))
 
+    def _variances(self, p: Ints, q: Ints) -> Floats:
+        """Of differences of prefix sums; prefixes and their rests, which curves ask, are kept."""
+        low, high = np.minimum(p, q), np.maximum(p, q)
+        size = self.domain.size
+        if not ((low == 0) | (high == size)).all():
+            return super()._variances(p, q)
+        # The total is known: what is left of it errs as the prefix does.
+        return self._of_prefixes[np.where(low == 0, high, low)]
+
+    @cached_property
+    def _of_prefixes(self) -> Floats:
+        ends = np.arange(self.domain.size)
+        return np.concatenate([[0.0], self._variance(np.zeros_like(ends), ends)])
+
     def _at(self, a: Ints, b: Ints) -> Floats:
         return self.law.at(a, b, self.shares, reports=self.reports)
 
