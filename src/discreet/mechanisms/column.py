@@ -1,0 +1,83 @@
+"""A column of private numbers between declared bounds, as sorted whole steps of a public grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet.core.check import finite, positive
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.exact import Number
+from discreet.core.grid import exponent_below
+from discreet.mechanisms.values import read
+from discreet.noise.law import Ints
+
+# Steps between the bounds: by default, and at most (sums of squares then fit).
+_RESOLUTION = 26
+_LARGEST_SPAN = 1 << 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """Values are clipped to the bounds and rounded to multiples of ``2**exponent``.
+
+    Both act on each value by itself, so neighbours stay neighbours, and no digit below the grid
+    survives. Steps are counted from the lower bound.
+    """
+
+    first: int
+    """The lower bound, in steps from zero."""
+    span: int
+    """Steps between the bounds."""
+    exponent: int
+
+    @classmethod
+    def of(cls, lower: Number, upper: Number, grid: Number | None) -> Column:
+        """The bounds, moved outward to the grid: ``grid``, or fine enough for most purposes."""
+        low, high = finite("lower", lower), finite("upper", upper)
+        if low >= high:
+            raise InvalidArgument(f"lower must be below upper, got {lower} and {upper}.")
+        if grid is None:
+            exponent = exponent_below(high - low, resolution=_RESOLUTION)
+        else:
+            positive("grid", grid)
+            step = Fraction(grid)  # a power of two is exactly its double
+            exponent = exponent_below(step, resolution=0)
+            if Fraction(2) ** exponent != step:
+                raise InvalidArgument(f"grid must be a power of two, for example {2.0**exponent}.")
+        step = Fraction(2) ** exponent
+        first = (low / step).__floor__()
+        span = (high / step).__ceil__() - first
+        if max(span, abs(first)) > _LARGEST_SPAN:
+            raise InvalidArgument(
+                "The bounds must lie within 2**40 steps of zero and of each other: "
+                "use a coarser grid."
+            )
+        return cls(first=first, span=span, exponent=exponent)
+
+    @property
+    def step(self) -> float:
+        """Size of a step."""
+        return 2.0**self.exponent
+
+    def sorted(self, values: ArrayLike, *, rows: int | None = None) -> Ints:
+        """Private values as sorted steps from the lower bound."""
+        given = read(values)
+        if len(given.shape) != 1:
+            raise OutOfDomain("values must be a sequence of numbers, one for each row.")
+        if rows is not None and given.size != rows:
+            raise OutOfDomain(f"values must have the declared number of rows, {rows}.")
+        reals = given.real if given.whole is None else given.whole.astype(np.float64)
+        assert reals is not None  # noqa: S101 - Values holds one or the other
+        steps = np.floor(np.ldexp(reals, -self.exponent) + 0.5)
+        codes = np.clip(steps, self.first, self.first + self.span).astype(np.int64)
+        codes -= self.first
+        codes.sort()
+        return codes
+
+    def number(self, steps: int) -> float:
+        """The real number so many steps above the lower bound."""
+        return (self.first + steps) * self.step

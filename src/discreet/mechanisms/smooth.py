@@ -1,0 +1,256 @@
+"""Smooth sensitivity: noise that follows the data at hand instead of the worst data there could be.
+
+For a median, a quantile, a trimmed mean, a mean or a variance of one column with a public number
+of rows. The scale of the noise is private and is not told: what can be told before and after a
+release holds for all data.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from numpy.typing import ArrayLike
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import events
+from discreet.core.check import count, positive, probability
+from discreet.core.errors import InvalidArgument
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.mechanisms.column import Column
+from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
+from discreet.mechanisms.smooth_check import worst_divergence
+from discreet.mechanisms.smooth_noise import (
+    SMALLEST_BETA,
+    Cauchy,
+    Family,
+    Gaussian,
+    Laplace,
+    Lomax,
+)
+from discreet.mechanisms.smooth_statistics import Statistic, Trimmed, Variance
+from discreet.noise.bits import Bits, system
+from discreet.noise.law import Ints
+
+Noise: TypeAlias = Literal["laplace", "gaussian", "cauchy", "lomax"]
+Name: TypeAlias = Literal["median", "quantile", "trimmed_mean", "mean", "variance"]
+
+# A bound is computed in doubles to a relative 2**-40. It is raised by the first of these, and its
+# smoothness lowered by the second, which is more than twice as much: proof at `Smooth.bound`.
+_RAISED = 1 + Fraction(1, 1 << 38)
+_SLACK = 2.0**-36
+# Noise is never below this many steps of the grid.
+_FEWEST_STEPS = 16
+_ORDER = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Smooth(Mechanism):
+    """A statistic with noise of its smooth sensitivity. Made by `smooth`."""
+
+    statistic: Statistic
+    column: Column
+    family: Family
+    name: str
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one release costs: one of the rows is replaced, their number is public."""
+        epsilon, delta = self.family.epsilon, self.family.delta
+        event = events.Approx(epsilon, delta) if delta else events.Pure(epsilon)
+        return Guarantee(event, Relation.REPLACE_ONE)
+
+    @property
+    def smoothness(self) -> float:
+        """By what factor, as a logarithm, the noise may differ between neighbours."""
+        return self.family.beta
+
+    @property
+    def _unit(self) -> float:
+        """Size of a step of an answer."""
+        return self.column.step**self.statistic.power
+
+    @property
+    def _largest(self) -> float:
+        """The largest scale of the noise over all data."""
+        raised = self.statistic.largest(self.column.span) * _RAISED + (not self.statistic.whole)
+        return float(max(raised, self._least) * self.family.multiplier) * self._unit
+
+    @property
+    def _least(self) -> Fraction:
+        """The smallest bound in use, in steps: public."""
+        return max(Fraction(1), _FEWEST_STEPS / self.family.multiplier)
+
+    @property
+    def std(self) -> float:
+        """The largest standard deviation of the noise over all data; that at hand is private."""
+        return self.family.std * self._largest
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Bounds that hold the noise with probability at least ``level``, whatever the data."""
+        inside = float(probability("level", level, zero=False, one=False))
+        high = self.family.tail(inside) * self._largest + self._unit
+        return -high, high
+
+    def forecast(self, values: ArrayLike) -> float:
+        """The standard deviation on public or made-up data; on private data it is private."""
+        codes = self.column.sorted(values, rows=self.statistic.rows)
+        return self.family.std * float(self.bound(codes) * self.family.multiplier) * self._unit
+
+    def bound(self, codes: Ints) -> Fraction:
+        """A smooth bound on the local sensitivity of what is released, in steps: private.
+
+        Theorem: it is at least the local sensitivity of the rounded statistic, and between
+            neighbours it changes by a factor of at most ``e^smoothness``.
+        Proof: let S be the statistic's smooth bound for a smoothness lower by s = 2**-36, and T
+            what doubles make of it, between (1 - r) S and (1 + r) S with r = 2**-40. Raised by
+            2**-38, T is at least S; its ratio between neighbours is at most ``e^(-s) (1 + r) /
+            (1 - r) < 1`` times e^smoothness. Rounding the statistic down to a step adds at most
+            one step to the local sensitivity; adding a constant to a smooth bound, and taking the
+            larger of it and a constant, leaves it smooth.
+        """
+        least = float(self._least)
+        lowered = self.family.beta - _SLACK
+        raw = self.statistic.smooth_bound(codes, self.column.span, beta=lowered, least=least)
+        return Fraction(raw) * _RAISED + (not self.statistic.whole)
+
+    def release(self, values: ArrayLike, *, bits: Bits | None = None) -> float:
+        """The noisy statistic, within what it can be at all."""
+        codes = self.column.sorted(values, rows=self.statistic.rows)
+        scale = self.bound(codes) * self.family.multiplier
+        exact = math.floor(self.statistic.value(codes))
+        noisy = exact + self.family.draw(scale, system() if bits is None else bits)
+        low, high = self.statistic.domain(self.column.span)
+        steps = min(max(noisy, low), high)
+        return self.column.number(steps) if self.statistic.power == 1 else steps * self._unit
+
+    def certify(self) -> Certificate:
+        """Integrate the divergence of pairs of laws as far apart as a smooth bound allows."""
+        epsilon, delta = float(self.family.epsilon), float(self.family.delta)
+        check = Check(
+            part=f"scales within a factor {math.exp(self.family.beta):.4g}",
+            epsilon=epsilon,
+            claimed=delta,
+            exact=worst_divergence(self.family),
+            route="integrals of the densities, both directions",
+        )
+        return Certificate(mechanism=repr(self), guarantee=self.guarantee, checks=(check,)).demand()
+
+    def __repr__(self) -> str:
+        noise = type(self.family).__name__.lower()
+        return f"smooth({self.name}, {noise} noise; {self.guarantee!r})"
+
+
+def smooth(  # noqa: PLR0913 - each has a default and a name
+    statistic: Name | Statistic = "median",
+    *,
+    lower: Number,
+    upper: Number,
+    rows: int,
+    epsilon: Number,
+    delta: Number = 0,
+    noise: Noise | None = None,
+    level: Number | None = None,
+    trim: int | None = None,
+    smoothness: float | None = None,
+    order: int = _ORDER,
+    grid: Number | None = None,
+    relation: Relation = Relation.REPLACE_ONE,
+) -> Smooth:
+    """A statistic of one column with noise as small as the data allow.
+
+    ``statistic`` is "median" (of an even number of rows the lower one), "quantile" (with its
+    ``level``), "trimmed_mean" (without the ``trim`` smallest and largest), "mean", "variance", or
+    an object with a smooth bound of its own (`Statistic`). Without a ``delta`` the noise is
+    two-sided Lomax noise of an ``order`` (or "cauchy"), with one it is "laplace" or "gaussian".
+
+    Theorem: (epsilon, delta)-DP if one of ``rows`` rows is replaced; epsilon-DP without delta.
+    Proof: neighbours' centres differ by at most the smaller of the two smooth bounds and their
+        scales by a factor of at most e^smoothness (`Smooth.bound`); the family's multiplier keeps
+        (epsilon, delta) for any such pair. Rounding to the grid and clipping is post-processing.
+    Source: Nissim, Raskhodnikova, Smith 2007; Bun, Steinke 2019; B29-B34, B47.
+    Needs: bounds, rows and grid public. The number of rows must not be secret.
+
+    >>> smooth(lower=0, upper=100, rows=999, epsilon=1).guarantee.epsilon()
+    1.0
+    """
+    if relation is not Relation.REPLACE_ONE:
+        raise InvalidArgument(
+            "Smooth sensitivity is for a public number of rows (relation REPLACE_ONE); "
+            "private_quantile takes both relations."
+        )
+    public = count("rows", rows)
+    chosen, name = _statistic(statistic, public, level, trim)
+    family = _family(
+        noise,
+        positive("epsilon", epsilon),
+        probability("delta", delta, one=False),
+        smoothness=smoothness,
+        order=order,
+    )
+    if family.beta < SMALLEST_BETA:
+        raise InvalidArgument("epsilon is too small: the smoothness must be at least 2**-20.")
+    return Smooth(statistic=chosen, column=Column.of(lower, upper, grid), family=family, name=name)
+
+
+def _statistic(
+    statistic: Name | Statistic, rows: int, level: Number | None, trim: int | None
+) -> tuple[Statistic, str]:
+    if (level is not None) != (statistic == "quantile"):
+        raise InvalidArgument("level is for, and needed by, the statistic 'quantile'.")
+    if (trim is not None) != (statistic == "trimmed_mean"):
+        raise InvalidArgument("trim is for, and needed by, the statistic 'trimmed_mean'.")
+    match statistic:
+        case "median":
+            return Trimmed.quantile(rows, Fraction(1, 2)), "median"
+        case "quantile":
+            assert level is not None  # noqa: S101 - checked above
+            return Trimmed.quantile(rows, level), f"quantile {float(level):g}"
+        case "trimmed_mean":
+            cut = count("trim", trim, minimum=0)
+            return Trimmed(rows=rows, below=cut, above=cut), f"trimmed mean without 2 x {cut}"
+        case "mean":
+            return Trimmed(rows=rows, below=0, above=0), "mean"
+        case "variance":
+            return Variance(rows=rows), "variance"
+        case str():
+            raise InvalidArgument(
+                "statistic must be 'median', 'quantile', 'trimmed_mean', 'mean', 'variance' or an "
+                f"object with a smooth bound, got {statistic!r}."
+            )
+    if statistic.rows != rows:
+        raise InvalidArgument(f"rows={rows} must be those of the statistic, {statistic.rows}.")
+    return statistic, type(statistic).__name__.lower()
+
+
+def _family(
+    noise: Noise | None,
+    epsilon: Fraction,
+    delta: Fraction,
+    *,
+    smoothness: float | None,
+    order: int,
+) -> Family:
+    if smoothness is not None and not 0 < smoothness < epsilon:
+        raise InvalidArgument(f"smoothness must lie between 0 and epsilon, got {smoothness}.")
+    kind = noise or ("laplace" if delta else "lomax")
+    if kind in ("lomax", "cauchy") and delta:
+        raise InvalidArgument(f"{kind} noise needs no delta: leave it out.")
+    match kind:
+        case "laplace":
+            return Laplace.calibrated(epsilon, delta, smoothness)
+        case "gaussian":
+            return Gaussian.calibrated(epsilon, delta, smoothness)
+        case "cauchy":
+            return Cauchy.calibrated(epsilon, smoothness)
+        case "lomax":
+            if smoothness is not None:
+                raise InvalidArgument("Lomax noise has smoothness epsilon / order: give order.")
+            return Lomax.calibrated(epsilon, count("order", order, minimum=2))
+        case _:
+            raise InvalidArgument(
+                f"noise must be 'laplace', 'gaussian', 'cauchy' or 'lomax', got {noise!r}."
+            )
