@@ -319,6 +319,8 @@ def test_plans_from_the_top():
     assert by_column.domain == Integers(lower=1, upper=64)
     three = discreet.plan_ranges(64, "short", epsilon=1, rows_per_unit=3)
     assert three.candidates[0].rmse > 2.5 * by_size.candidates[0].rmse
+    aware = discreet.plan_ranges(64, "short", epsilon=1, data_aware=True)
+    assert len(aware.aware) > 0 == len(by_size.aware)
     with pytest.raises(InvalidArgument, match="boolean"):
         discreet.plan_ranges(discreet.boolean(), epsilon=1)
     with pytest.raises(InvalidArgument, match="bins="):

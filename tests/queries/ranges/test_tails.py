@@ -19,6 +19,8 @@ CASES = [
     ([DiscreteGaussian(1)], [[1]], [[1]]),
     ([DiscreteGaussian(0.4), DiscreteGaussian(2)], [[3, 1], [2]], [[2, 1], [3]]),
     ([DiscreteLaplace(0.3)], [[1]], [[1]]),
+    # So much noise that most of its characteristic function cannot be told from zero.
+    ([DiscreteLaplace(30), DiscreteGaussian(40)], [[1, 2], [1]], [[30, 5], [3]]),
 ]
 
 

@@ -28,8 +28,8 @@ from discreet.queries.ranges.workload import Workload, gram, length, mean_square
 _BITS = 20
 LARGEST_GAUSSIAN = 2048
 _GAP = 1e-3
-_LARGE, _LARGE_GAP = 512, 5e-3
-"""Above this size half a percent of the variance must do: a round takes a third of a second."""
+_LARGE, _LARGE_GAP = 512, 1e-2
+"""Above this size a percent of the variance must do: a round takes a third of a second."""
 _ROUNDS = 60
 _MEMORY = 5
 
@@ -172,7 +172,7 @@ def read(content: dict[str, Any]) -> Dense:
 
 
 def optimal_gaussian(size: int, *, workload: Workload) -> Dense:
-    """The best strategy for Gaussian noise and a workload, to half a percent.
+    """The best strategy for Gaussian noise and a workload, to a percent.
 
     Theorem: minimising ``tr(G X^-1)`` over ``diag(X) <= 1`` has, for every ``v > 0``, the lower
         bound ``T^2 / sum(v)`` with ``T = tr S``, ``S = (V^(1/2) G V^(1/2))^(1/2)``; and

@@ -184,12 +184,14 @@ def plan_ranges(  # noqa: PLR0913 - each has a name, most a default
     rows_per_unit: int = 1,
     relation: Relation = Relation.ADD_REMOVE,
     thorough: bool = False,
+    data_aware: bool = False,
 ) -> RangePlan:
     """Rank every structure for counting ranges by its exact error. Reads nothing, costs nothing.
 
     ``domain`` is a declared column (`discreet.integer`, `discreet.date`, `discreet.category`), a
     domain, or a number of cells. ``n`` is the number of rows: public under REPLACE_ONE with one
-    row of each unit, otherwise a guess that only scales what is shown.
+    row of each unit, otherwise a guess that only scales what is shown. ``data_aware`` also offers
+    mechanisms whose error depends on the data: they are listed without a rank.
     """
     if isinstance(domain, bool | Boolean):
         raise InvalidArgument("domain must have an order: a boolean has no ranges.")
@@ -205,6 +207,7 @@ def plan_ranges(  # noqa: PLR0913 - each has a name, most a default
         relation=relation,
         contribution=Contribution(rows=rows_per_unit),
         thorough=thorough,
+        data_aware=data_aware,
     )
 
 

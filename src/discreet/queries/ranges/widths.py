@@ -12,7 +12,7 @@ from discreet.queries.ranges.strategy import Strategy
 from discreet.queries.ranges.tails import Law
 
 _CLOSE = 1000
-_MOST_TERMS = 1 << 18
+_MOST_TERMS = 1 << 20
 """The close bound is for so many ranges, and weights of noise in all of them."""
 
 
