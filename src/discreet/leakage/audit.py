@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from discreet.leakage import broken, exact, range_cases, variants
+from discreet.leakage import broken, exact, local_cases, range_cases, variants
 from discreet.leakage import cases as own
 from discreet.leakage.attack import Finding, Point, attack, claim_points
 from discreet.leakage.case import Case
@@ -75,7 +75,8 @@ def audit(
 def registered() -> tuple[Case, ...]:
     """Our own mechanisms, the sparse vector variants, and what must be caught."""
     good_variants = (case for case in variants.cases() if not case.broken)
-    return (*own.cases(), *good_variants, *broken.cases(), *range_cases.cases())
+    ours = (*own.cases(), *local_cases.cases())
+    return (*ours, *good_variants, *broken.cases(), *range_cases.cases())
 
 
 def audit_case(case: Case, *, failure: float, samples: int, seed: int) -> Row:

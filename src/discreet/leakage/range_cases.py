@@ -12,7 +12,7 @@ from functools import reduce
 
 import numpy as np
 
-from discreet.leakage import exact, ranges
+from discreet.leakage import exact, local_cases, ranges
 from discreet.leakage.case import Case, Draw
 from discreet.leakage.lattice import discrete_laplace, point
 from discreet.leakage.variants import laplace_integers
@@ -64,7 +64,7 @@ def recoveries(*, seed: int = 0) -> tuple[Recovery, ...]:
 
 def cases() -> tuple[Case, ...]:
     """The structures as published, which must be caught, and their sound counterparts."""
-    return (*published(), *sound())
+    return (*published(), *local_cases.published(), *sound(), *local_cases.beside())
 
 
 def published() -> tuple[Case, ...]:

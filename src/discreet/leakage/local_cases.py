@@ -1,0 +1,290 @@
+"""Clients of the local model, registered for the audit: ours, and the published ones.
+
+A client is attacked through what it sends, report by report, and its law is listed where a small
+domain allows it. The published oracle and tree stand beside ours at the same claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.leakage import exact, ranges
+from discreet.leakage.case import Case
+from discreet.leakage.local_laws import (
+    Law,
+    copies_law,
+    noisy_pair,
+    remembered_law,
+    report_law,
+)
+from discreet.mechanisms.local.balanced import balanced
+from discreet.mechanisms.local.hashing import hadamard_response, olh
+from discreet.mechanisms.local.histogram import SummedHistogram, she
+from discreet.mechanisms.local.hybrid import hybrid
+from discreet.mechanisms.local.laplace import LocalLaplace, local_laplace
+from discreet.mechanisms.local.longitudinal import Memoised, l_osue, rappor
+from discreet.mechanisms.local.memoised_hashing import l_olh
+from discreet.mechanisms.local.piecewise import duchi, piecewise
+from discreet.mechanisms.local.randomiser import Randomiser
+from discreet.mechanisms.local.response import grr
+from discreet.mechanisms.local.several import several
+from discreet.mechanisms.local.subset import subset_selection
+from discreet.mechanisms.local.unary import oue, sue, the
+from discreet.mechanisms.local.wave import square_wave
+from discreet.noise.bits import seeded
+from discreet.queries.ranges.domain import integers
+from discreet.queries.ranges.local.adaptive import Partition
+from discreet.queries.ranges.local.grid import local_grid
+from discreet.queries.ranges.local.haar import haar
+from discreet.queries.ranges.local.heavy import HeavyHitters, heavy_hitters
+from discreet.queries.ranges.local.tree import flat, tree
+
+EPSILON = 1.0
+SAMPLES = 60_000
+_COPIES = 2
+_NOMINAL = (0.2, 1.0)
+_SIZES = (2, 16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """A randomiser with the two values that it should tell apart least well."""
+
+    name: str
+    randomiser: Randomiser
+    left: Any
+    right: Any
+
+
+def oracles(epsilon: float = EPSILON) -> tuple[Client, ...]:
+    """Frequency oracles, on two of a few categories."""
+    last = {"left": 0, "right": 3}
+    few: dict[str, Any] = {"categories": 4, "epsilon": epsilon}
+    return (
+        Client(name="grr", randomiser=grr(categories=5, epsilon=epsilon), **last),
+        Client(name="sue", randomiser=sue(**few), **last),
+        Client(name="oue", randomiser=oue(**few), **last),
+        Client(name="the", randomiser=the(**few), **last),
+        Client(name="she", randomiser=she(categories=2, epsilon=epsilon, steps=4), left=0, right=1),
+        Client(name="olh", randomiser=olh(**few), **last),
+        Client(
+            name="olh, 3 of 8 hashes",
+            randomiser=olh(categories=8, epsilon=epsilon, hashes=8, kept=3),
+            **last,
+        ),
+        Client(name="hadamard response", randomiser=hadamard_response(**few), **last),
+        Client(name="subset selection", randomiser=subset_selection(**few), **last),
+        Client(
+            name="subset selection, as a list",
+            randomiser=subset_selection(categories=16, epsilon=epsilon, chosen=1),
+            **last,
+        ),
+    )
+
+
+def numbers(epsilon: float = EPSILON) -> tuple[Client, ...]:
+    """Clients that send a number, on the two bounds."""
+    ends: dict[str, Any] = {"epsilon": epsilon, "lower": -1, "upper": 1}
+    at = {"left": -1, "right": 1}
+    both = several(columns={"a": (-1, 1), "b": (0, 8)}, epsilon=epsilon, sampled=1)
+    return (
+        Client(name="duchi", randomiser=duchi(**ends), **at),
+        Client(name="piecewise", randomiser=piecewise(**ends, steps=6), **at),
+        Client(name="balanced", randomiser=balanced(**ends, steps=6), **at),
+        Client(name="hybrid", randomiser=hybrid(**ends, steps=6), **at),
+        Client(name="laplace", randomiser=local_laplace(**ends, steps=16), **at),
+        Client(name="several", randomiser=both, left=(-1, 0), right=(1, 8)),
+        Client(
+            name="square wave", randomiser=square_wave(cells=8, epsilon=epsilon), left=0, right=7
+        ),
+    )
+
+
+def structures(epsilon: float = EPSILON) -> tuple[Client, ...]:
+    """Clients that draw a level, a group or a partition besides."""
+    eight: dict[str, Any] = {"domain": integers(0, 7), "epsilon": epsilon}
+    ends = {"left": 0, "right": 7}
+    grid = local_grid({"x": integers(0, 3), "y": integers(0, 3)}, epsilon=epsilon, fine=4, coarse=2)
+    split = Partition(epsilon=tree(**eight).epsilon, domain=integers(0, 7), starts=(0, 2, 3, 6))
+    return (
+        Client(name="flat", randomiser=flat(**eight, oracle="oue"), **ends),
+        Client(name="tree", randomiser=tree(**eight), **ends),
+        Client(name="tree, oue", randomiser=tree(**eight, oracle="oue"), **ends),
+        Client(name="haar", randomiser=haar(**eight), **ends),
+        Client(name="adaptive, one round", randomiser=split, **ends),
+        Client(name="grid", randomiser=grid, left={"x": 0, "y": 0}, right={"x": 3, "y": 3}),
+        Client(
+            name="heavy hitters",
+            randomiser=heavy_hitters(length=1, epsilon=epsilon, hashes=1, cell_digits=8, first=8),
+            left="a",
+            right="b",
+        ),
+    )
+
+
+def memoised(epsilon: float = EPSILON) -> tuple[Client, ...]:
+    """Clients that are asked again and again."""
+    both: dict[str, Any] = {"epsilon": epsilon / 2, "permanent": epsilon}
+    at = {"left": 0, "right": 1}
+    return (
+        Client(name="rappor", randomiser=rappor(categories=3, **both), **at),
+        Client(name="l-osue", randomiser=l_osue(categories=3, **both), **at),
+        Client(name="l-olh", randomiser=l_olh(categories=4, **both, hashes=4), **at),
+    )
+
+
+def clients(epsilon: float = EPSILON) -> tuple[Client, ...]:
+    """All that send one report."""
+    return (*oracles(epsilon), *numbers(epsilon), *memoised(epsilon), *structures(epsilon))
+
+
+def cases() -> tuple[Case, ...]:
+    """Every client of this library but those of `beside`; several reports where they remember."""
+    shown = {case.name for case in beside()}
+    one = (case for case in map(client_case, clients()) if case.name not in shown)
+    again = (case for client in memoised() for case in _again(client))
+    return (*one, *again)
+
+
+def beside() -> tuple[Case, ...]:
+    """What this library has in place of the published oracle and tree."""
+    names = ("grr", "olh", "flat", "tree", "tree, oue", "haar")
+    return tuple(client_case(client) for client in clients() if client.name in names)
+
+
+def client_case(client: Client) -> Case:
+    """One report, at what the randomiser claims for it."""
+    return Case(
+        name=f"local {client.name}",
+        claimed=client.randomiser.guarantee,
+        draw=lambda value, n, seed: _encoded(client.randomiser, value, n, seed),
+        left=client.left,
+        right=client.right,
+        laws=_laws(client),
+        samples=SAMPLES,
+    )
+
+
+def _laws(client: Client) -> Callable[[], exact.Pair] | None:
+    made = client.randomiser
+    if isinstance(made, HeavyHitters):
+        return None  # hundreds of thousands of reports; its cells are those of olh
+    if isinstance(made, LocalLaplace | SummedHistogram):
+        return lambda: noisy_pair(made)
+    return lambda: exact.pair(report_law(made, client.left), report_law(made, client.right))
+
+
+def _encoded(randomiser: Randomiser, value: Any, n: int, seed: int) -> object:
+    """Reports of n clients with one value, as an observer sees them."""
+    many: Any
+    if isinstance(value, dict):
+        many = {name: np.full(n, one) for name, one in value.items()}
+    elif isinstance(value, tuple):
+        many = np.tile(value, (n, 1))
+    else:
+        many = [value] * n if isinstance(value, str) else np.full(n, value)
+    rows = randomiser.encode(many, bits=seeded(seed))
+    # Entries of two bytes are numbers, and an observer reads them so.
+    return rows.view("<i2") if isinstance(randomiser, SummedHistogram) else rows
+
+
+def _again(client: Client) -> tuple[Case, ...]:
+    """Two reports of one permanent response, and that response itself: all that can be learnt."""
+    plan = client.randomiser
+    assert isinstance(plan, Memoised)  # noqa: S101 - all of these are
+    both = (client.left, client.right)
+
+    def copied(value: Any, n: int, seed: int) -> object:
+        bits = seeded(seed)
+        memory = plan.remember(np.full(n, value), bits=bits)
+        return np.hstack([plan.report(memory, bits=bits) for _ in range(_COPIES)])
+
+    def laws() -> exact.Pair:
+        left, right = (copies_law(plan, value, _COPIES) for value in both)
+        return exact.pair(left, right)
+
+    few = Case(
+        name=f"local {client.name}, {_COPIES} reports",
+        claimed=plan.after(_COPIES),
+        draw=copied,
+        left=client.left,
+        right=client.right,
+        laws=laws,
+        samples=SAMPLES,
+    )
+    lasting = Case(
+        name=f"local {client.name}, any number of reports",
+        claimed=plan.after(None),
+        draw=lambda value, n, seed: plan.remember(np.full(n, value), bits=seeded(seed)),
+        left=client.left,
+        right=client.right,
+        laws=lambda: exact.pair(*(remembered_law(plan, value) for value in both)),
+        samples=SAMPLES,
+    )
+    return few, lasting
+
+
+# ── as published ───────────────────────────────────────────────────────────────────────────────
+
+
+def published() -> tuple[Case, ...]:
+    """The published oracle at other sizes and epsilons, and its tree at another degree (M3)."""
+    return (
+        *(_published_oracle(size, nominal) for size in _SIZES for nominal in _NOMINAL),
+        _published_tree(size=9, degree=3, nominal=EPSILON),
+    )
+
+
+def _published_oracle(size: int, nominal: float) -> Case:
+    return _broken(
+        f"published oracle, {size} values, nominal {nominal:g}",
+        lambda value, n, seed: ranges.published_oracle(
+            np.full(n, value), size=size, epsilon=nominal, seed=seed
+        ),
+        lambda value: ranges.oracle_law(value, size=size, epsilon=nominal),
+        (0, 1),
+        nominal=nominal,
+        why=f"log(1 + g e^eps / (g - 1)) = {ranges.oracle_epsilon(size, nominal):.3f} (M3)",
+    )
+
+
+def _published_tree(*, size: int, degree: int, nominal: float) -> Case:
+    # Of all levels the one below the root has the fewest values, and so the largest epsilon.
+    true = ranges.oracle_epsilon(degree, nominal)
+    return _broken(
+        f"published local tree, degree {degree}",
+        lambda value, n, seed: ranges.published_local_tree(
+            np.full(n, value), size=size, epsilon=nominal, seed=seed, degree=degree
+        ),
+        lambda value: ranges.local_tree_law(value, size=size, epsilon=nominal, degree=degree),
+        (0, size - 1),
+        nominal=nominal,
+        why=f"the oracle at {degree} nodes: {true:.3f} (M3)",
+    )
+
+
+def _broken(
+    name: str,
+    draw: Callable[[Any, int, int], object],
+    law: Callable[[int], Law | dict[Any, float]],
+    values: tuple[int, int],
+    *,
+    nominal: float,
+    why: str,
+) -> Case:
+    left, right = values
+    return Case(
+        name=name,
+        claimed=(nominal, 0.0),
+        draw=draw,
+        left=left,
+        right=right,
+        laws=lambda: exact.pair(law(left), law(right)),
+        broken=True,
+        samples=400_000,
+        why=why,
+    )

@@ -1,0 +1,216 @@
+"""Clients of the local model: laws listed by hand, samplers that follow them, mutants accused."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from discreet.core.errors import InvalidArgument
+from discreet.leakage import exact, local_cases, range_cases, ranges
+from discreet.leakage.audit import FAMILY, audit_case, registered
+from discreet.leakage.local_cases import Client, client_case, clients
+from discreet.leakage.local_laws import copies_law, noisy_pair, remembered_law, report_law
+from discreet.local.catalogue import KINDS
+from discreet.mechanisms.local.hashing import olh
+from discreet.mechanisms.local.histogram import SummedHistogram
+from discreet.mechanisms.local.laplace import LocalLaplace
+from discreet.mechanisms.local.longitudinal import rappor
+from discreet.mechanisms.local.memoised_hashing import l_olh
+from discreet.mechanisms.local.piecewise import duchi
+from discreet.mechanisms.local.response import RandomisedResponse, grr
+from discreet.mechanisms.local.unary import oue
+from discreet.noise.bits import seeded
+from discreet.noise.uniform import below, bernoulli_real
+from tests.laws import ALPHA
+
+OURS = (*local_cases.cases(), *local_cases.beside())
+CLIENTS = clients()
+NOISY = (LocalLaplace, SummedHistogram)
+LISTED = [one for one in CLIENTS if one.name != "heavy hitters"]
+
+
+def named(one):
+    return one.name
+
+
+def verdict(case):
+    return audit_case(case, failure=FAMILY / 200, samples=case.samples, seed=7).verdict
+
+
+def test_every_kind_of_client_is_registered_once():
+    assert {client.randomiser.kind for client in CLIENTS} == set(KINDS)
+    names = [case.name for case in registered()]
+    assert len(set(names)) == len(names)
+    assert {case.name for case in (*OURS, *local_cases.published())} <= set(names)
+
+
+@pytest.mark.parametrize("case", OURS, ids=named)
+def test_ours_hold(case):
+    """By their listed laws, and against the attack; only one is attacked alone."""
+    expected = "not refuted" if case.name == "local heavy hitters" else "holds"
+    assert verdict(case) == expected
+
+
+@pytest.mark.parametrize("case", [case for case in OURS if case.laws], ids=named)
+def test_no_client_wastes_what_it_may_tell(case):
+    """All of the claim is used on these inputs, but for the one that is known to use less."""
+    claimed = case.claimed.epsilon(0.0)
+    found = exact.epsilon(case.laws())
+    assert found.upper <= claimed * (1 + 1e-9)
+    assert found.lower >= (0.89 if case.name == "local the" else 0.999999) * claimed
+
+
+def seen(client, n=40_000):
+    """How often each listed report was sent."""
+    sent = local_cases._encoded(client.randomiser, client.left, n, 3)
+    if not isinstance(client.randomiser, NOISY):
+        return n, Counter(row.tobytes() for row in sent)
+    # Read as the laws are: between the two centres.
+    if isinstance(client.randomiser, SummedHistogram):
+        steps = client.randomiser.steps
+        # The own entry falls from steps as the first of the pair rises from 0.
+        return n, Counter(map(tuple, np.clip(sent[:, ::-1], 0, steps).tolist()))
+    symbol = sent.astype(np.int64) @ (256 ** np.arange(sent.shape[1]))
+    shifted = np.clip(symbol - client.randomiser.reach, 0, client.randomiser.grid)
+    return n, Counter(shifted.tolist())
+
+
+def law_of(client):
+    if isinstance(client.randomiser, NOISY):
+        laws = noisy_pair(client.randomiser)
+        return dict(zip(laws.outcomes, laws.left.tolist(), strict=True))
+    return report_law(client.randomiser, client.left)
+
+
+def fits(found, n, law):
+    """Every report, and the likelier half of them together, as often as the law says."""
+    chances = np.minimum(list(law.values()), 1.0)
+    counts = np.array([found[report] for report in law])
+    likely = chances > np.median(chances)
+    chances = np.append(chances, min(chances[likely].sum(), 1.0))
+    counts = np.append(counts, counts[likely].sum())
+    tails = np.minimum(stats.binom.cdf(counts, n, chances), stats.binom.sf(counts - 1, n, chances))
+    return set(found) <= set(law) and bool((2 * tails > ALPHA / len(chances)).all())
+
+
+def follows(client, law):
+    n, found = seen(client)
+    return fits(found, n, law)
+
+
+@pytest.mark.parametrize("client", LISTED, ids=named)
+def test_reports_follow_their_listed_law(client):
+    law = law_of(client)
+    assert math.fsum(law.values()) == pytest.approx(1, abs=1e-12)
+    assert follows(client, law)
+
+
+@pytest.mark.parametrize("client", LISTED, ids=named)
+def test_the_law_of_another_epsilon_is_not_followed(client):
+    """The check can fail: half as much again, with the same reports."""
+    other = next(one for one in clients(1.5) if one.name == client.name)
+    if set(law_of(other)) == set(law_of(client)):
+        assert not follows(client, law_of(other))
+    else:
+        assert client.name in {"balanced", "hybrid", "piecewise", "square wave"}
+
+
+def copied(plan, value, n, times):
+    bits = seeded(4)
+    memory = plan.remember(np.full(n, value), bits=bits)
+    return Counter(
+        row.tobytes() for row in np.hstack([plan.report(memory, bits=bits) for _ in range(times)])
+    )
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        rappor(categories=2, epsilon=0.5, permanent=1),
+        l_olh(categories=4, epsilon=0.5, permanent=1, hashes=2),
+    ],
+    ids=["rappor", "l-olh"],
+)
+def test_copies_follow_their_joint_law(plan):
+    n, law = 40_000, copies_law(plan, 1, 2)
+    found = copied(plan, 1, n, 2)
+    assert fits(found, n, law)
+    # Independent copies of fresh responses would be another law.
+    once = copies_law(plan, 1, 1)
+    assert not fits(found, n, {a + b: once[a] * once[b] for a in once for b in once})
+
+
+def test_one_copy_of_a_hash_is_the_law_of_hashing():
+    plan = l_olh(categories=4, epsilon=0.5, permanent=1, hashes=4)
+    alone = report_law(olh(categories=4, epsilon=0.5, hashes=4), 2)
+    assert copies_law(plan, 2, 1) == pytest.approx(alone, abs=1e-14)
+    lasting = report_law(olh(categories=4, epsilon=1, hashes=4), 2)
+    assert remembered_law(plan, 2) == pytest.approx(lasting, abs=1e-14)
+
+
+WEAKER = 1.3
+WEAK = [one for one in clients(WEAKER) if one.name != "heavy hitters"]
+
+
+@pytest.mark.parametrize("weak", WEAK, ids=named)
+def test_a_client_that_tells_more_is_accused_by_samples_alone(weak):
+    honest = next(one for one in CLIENTS if one.name == weak.name)
+    mutant = dataclasses.replace(
+        client_case(weak), claimed=honest.randomiser.guarantee, laws=None, samples=200_000
+    )
+    assert verdict(mutant) == "ACCUSED"
+
+
+class AsPublished(RandomisedResponse):
+    """A lie may be the truth."""
+
+    def _answers(self, own, bits):
+        lies = bernoulli_real(self._lie, own.size, bits)
+        return np.where(lies, below(self.categories, own.size, bits), own)
+
+
+def test_the_published_mistake_in_our_own_client_is_accused():
+    right = grr(categories=5, epsilon=1)
+    wrong = AsPublished(categories=5, epsilon=right.epsilon)
+    client = Client(name="wrong", randomiser=wrong, left=0, right=3)
+    assert verdict(dataclasses.replace(client_case(client), laws=None)) == "ACCUSED"
+
+
+@pytest.mark.parametrize("case", local_cases.published(), ids=named)
+def test_the_published_clients_are_caught_at_their_true_epsilon(case):
+    row = audit_case(case, failure=FAMILY / 200, samples=case.samples, seed=2)
+    assert row.verdict == "BROKEN"
+    assert row.exact is not None
+    stated = float(case.why.split(":")[-1].split("=")[-1].removesuffix("(M3)"))
+    assert row.exact.upper == pytest.approx(stated, abs=6e-4)
+    assert row.claimed.epsilon < row.attacked.epsilon <= row.exact.upper
+
+
+@pytest.mark.parametrize(("size", "degree"), [(8, 2), (9, 3), (16, 4)])
+def test_the_published_tree_is_as_bad_as_its_oracle_below_the_root(size, degree):
+    laws = [ranges.local_tree_law(v, size=size, epsilon=1, degree=degree) for v in (0, size - 1)]
+    found = exact.epsilon(exact.pair(*laws)).upper
+    assert found == pytest.approx(ranges.oracle_epsilon(degree, 1.0))
+
+
+def test_both_sides_are_shown_together():
+    names = {case.name for case in range_cases.cases()}
+    assert {
+        "published oracle, 16 values, nominal 1",
+        "local grr",
+        "local tree",
+        "local haar",
+    } <= names
+
+
+def test_what_cannot_be_listed_is_refused():
+    with pytest.raises(InvalidArgument, match="too many"):
+        report_law(next(c for c in CLIENTS if c.name == "heavy hitters").randomiser, "a")
+    with pytest.raises(InvalidArgument, match="bound"):
+        report_law(duchi(epsilon=1, lower=0, upper=1), 0.5)
+    assert len(report_law(oue(categories=3, epsilon=1), 0)) == 8
