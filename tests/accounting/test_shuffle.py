@@ -312,6 +312,23 @@ def test_coarser_sums_only_claim_more(monkeypatch):
         shuffle._terms.cache_clear()
 
 
+def test_many_terms_are_summed_by_their_tails(monkeypatch):
+    cases = [(10**5, 1.0, 0.01, ()), (10**6, 4.0, 0.03, blocks(points=20))]
+    slow = [delta(e, local, n, parts) for n, local, e, parts in cases]
+    monkeypatch.setattr(shuffle, "_MOST_TERMS", 0)
+    shuffle._terms.cache_clear()
+    try:
+        for (n, local, e, parts), exact in zip(cases, slow, strict=True):
+            assert exact <= delta(e, local, n, parts) <= exact * (1 + 1e-5)
+    finally:
+        shuffle._terms.cache_clear()
+
+
+def test_no_number_of_reports_is_too_large():
+    most = shuffle.MOST_REPORTS
+    assert delta(1e-5, 1.0, 10**30) == delta(1e-5, 1.0, most) <= delta(1e-5, 1.0, most // 2)
+
+
 def test_a_smaller_window_never_claims_less():
     for parts in ((), blocks(points=8)):
         tails = (1e-30, 1e-12, 1e-8, 1e-5, 1e-3)

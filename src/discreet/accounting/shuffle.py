@@ -30,6 +30,8 @@ Parts = tuple[tuple[Fraction, Fraction, Fraction], ...]
 
 # Reports of a larger epsilon say it all: nothing is amplified.
 LARGEST = 300.0
+# More reports than these are not counted: fewer are on the safe side.
+MOST_REPORTS = 10**10
 # What windows leave out on each side; it is added to delta.
 TAIL = 1e-100
 # Relative error of a binomial mass or tail and of the parameters that enter it, generously.
@@ -39,6 +41,7 @@ _ERROR = 1e-9
 _WIDTH = {False: 3e-5, True: 1e-3}
 _BLOCKS = {False: 4000, True: 200}
 _CENTRE = 8.0
+_MOST_TERMS = 1 << 15
 # Standard deviations from its mean at which the law of G is put.
 _NODES = np.array(
     [-22.0, -17.0, -14.0, -11.0, -9.0, -7.5, -6.5, -5.5, -4.5, -3.5, -2.5, -1.5, -0.5, 0.5, 2.0]
@@ -123,9 +126,7 @@ def _terms(law: Clones, reports: int, tail: float) -> _Terms:
     silent = law.same > 0
     starts = _starts(first, last, reports * chance, math.sqrt(reports * chance), silent=silent)
     ends = np.append(starts[1:] - 1, last)
-    every = np.arange(first, last + 1, dtype=np.float64)
-    mass = np.exp(binomial.log_mass(every, trials=float(reports), chance=chance))
-    mass = np.add.reduceat(mass, starts - first)
+    mass = _masses(starts, ends, reports, chance)
     high, low = ends.astype(np.float64), starts.astype(np.float64)
     drift = law.weight * (law.ratio + 1) / 2 * low
     if not silent:
@@ -152,6 +153,21 @@ def _starts(first: int, last: int, mean: float, sd: float, *, silent: bool) -> I
     wide = max(width, math.floor(sd / 4))
     pieces = [np.arange(first, left, wide), np.arange(left, right + 1, width)]
     return np.concatenate([*pieces, np.arange(right + 1, last + 1, wide)])
+
+
+def _masses(starts: Ints, ends: Ints, trials: int, chance: float) -> Floats:
+    """The mass of each block: term by term, or by its tails if there are many terms."""
+    if ends[-1] - starts[0] < _MOST_TERMS:
+        every = np.arange(starts[0], ends[-1] + 1, dtype=np.float64)
+        terms = np.exp(binomial.log_mass(every, trials=float(trials), chance=chance))
+        return np.add.reduceat(terms, starts - starts[0])
+    edges = np.append(starts, ends[-1] + 1).astype(np.float64)
+    above = binomial.at_least(edges, trials=float(trials), chance=chance)
+    below = _below(edges, np.full(edges.size, float(trials)), chance)
+    # From the side where the tail is small, with its error added.
+    right = above[:-1] < below[1:]
+    value = np.where(right, above[:-1] - above[1:], below[1:] - below[:-1])
+    return np.maximum(value, 0.0) + _ERROR * np.where(right, above[:-1], below[1:])
 
 
 def _silent(trials: Floats, chance: float) -> tuple[Floats, Floats]:
@@ -199,9 +215,10 @@ def profile(law: Clones, epsilon: Floats, *, reports: int, tail: float = TAIL) -
     Proof: S1; the mean over N+ is a binomial mass minus a tail. Swapping + and - swaps the
         directions. What the windows leave out adds its probability.
     """
-    found = _terms(law, reports, tail)
+    n = min(reports, MOST_REPORTS)
+    found = _terms(law, n, tail)
     values = [_at(law, found, float(e)) for e in np.ravel(epsilon)]
-    total = np.asarray(values) / reports * UP + found.lost
+    total = np.asarray(values) / n * UP + found.lost
     return np.minimum(total, 1.0).reshape(np.shape(epsilon))
 
 
