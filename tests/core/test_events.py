@@ -23,6 +23,8 @@ from discreet.core.events import (
     Pure,
     Sampled,
     SampledWithoutReplacement,
+    Shuffled,
+    ShuffledTwoLevel,
     TruncatedLaplace,
     Zcdp,
 )
@@ -39,6 +41,12 @@ leaf = st.one_of(
     st.builds(DiscreteGaussian, positive, positive, st.integers(1, 9)),
     st.builds(TruncatedLaplace, positive, st.integers(0, 9), st.integers(0, 99)),
     st.builds(BoundedRange, positive),
+    st.builds(Shuffled, positive, st.integers(1, 10**9)),
+    st.builds(
+        lambda epsilon, share: ShuffledTwoLevel(epsilon, 100, ((1, share, share / 2),)),
+        positive,
+        st.fractions(min_value=Fraction(1, 100), max_value=Fraction(1, 2)),
+    ),
 )
 
 
