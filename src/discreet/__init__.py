@@ -14,6 +14,7 @@ from discreet.core.relation import PrivacyUnit, Relation
 from discreet.data.expression import col, when
 from discreet.data.schema import boolean, category, date, integer, real, text
 from discreet.ledger.ledger import Ledger
+from discreet.mechanisms.best import best_additive
 from discreet.mechanisms.gaussian import gaussian
 from discreet.mechanisms.laplace import laplace
 from discreet.mechanisms.local.response import randomised_response
@@ -54,6 +55,7 @@ __all__ = [
     "above_threshold",
     "approx",
     "ask",
+    "best_additive",
     "boolean",
     "category",
     "col",

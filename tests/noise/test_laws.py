@@ -14,7 +14,12 @@ from discreet.noise.bits import seeded
 from discreet.noise.bounded import BoundedLaplace
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace, Geometric
+from discreet.noise.staircase import Staircase
+from discreet.noise.stepped import TOTAL, Stepped
 
+_HALF = [int(2.0**62 * 0.5**k / 3) for k in range(1, 12)]
+STEPPED = Stepped([TOTAL - 2 * sum(_HALF), *_HALF])
+WIDE = Stepped([TOTAL - 2 * sum(_HALF), *_HALF], width=5)
 LAWS = [
     Geometric(Fraction(1, 5)),
     Geometric(40),
@@ -27,6 +32,11 @@ LAWS = [
     BoundedLaplace(3, lower=-5, upper=12),
     BoundedLaplace(50, lower=0, upper=9),
     BoundedLaplace(Fraction(1, 4), lower=-2, upper=0),
+    Staircase(1, shift=1, tread=1),
+    Staircase(Fraction(1, 3), shift=7, tread=3),
+    Staircase(3, shift=5, tread=1),
+    STEPPED,
+    WIDE,
 ]
 
 

@@ -12,11 +12,16 @@ from discreet.noise.blocks import BlockGaussian
 from discreet.noise.bounded import BoundedLaplace
 from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace, Geometric, RoundedLaplace
+from discreet.noise.staircase import Staircase
+from discreet.noise.stepped import TOTAL, Stepped
 from discreet.noise.uniform import below, bernoulli_exp
 from tests.laws import distance, follows, frequency
 
 N = 200_000
 
+_HALF = [int(2.0**62 * 0.5**k / 3) for k in range(1, 12)]
+STEPPED = Stepped([TOTAL - 2 * sum(_HALF), *_HALF])
+WIDE = Stepped([TOTAL - 2 * sum(_HALF), *_HALF], width=5)
 LAWS = [
     Geometric(3),
     DiscreteLaplace(Fraction(1, 2)),
@@ -30,6 +35,10 @@ LAWS = [
     DiscreteGaussian(10**6),
     BoundedLaplace(5, lower=-7, upper=20),
     BoundedLaplace(10**6, lower=-(10**6), upper=3 * 10**6),
+    Staircase(Fraction(1, 3), shift=7, tread=3),
+    Staircase(2, shift=4, tread=4),
+    STEPPED,
+    WIDE,
 ]
 
 

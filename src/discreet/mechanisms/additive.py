@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,7 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
 from discreet.mechanisms import divergence
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
+from discreet.mechanisms.sensitivity import Lattice
 from discreet.mechanisms.values import Released, check_range, clamped, clamped_sum, read
 from discreet.noise.bits import Bits, system
 from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
@@ -30,8 +31,6 @@ from discreet.noise.law import Floats, Ints
 
 # Reals are released in pieces, so that a large release needs little memory beyond its result.
 _PIECE = 1 << 16
-
-Lattice: TypeAlias = Literal["integers", "reals"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,8 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number, root_down
 from discreet.core.grid import grid_exponent
 from discreet.core.relation import Relation
-from discreet.mechanisms.additive import Additive, Lattice, OnGrid, OnIntegers, needs_integers
-from discreet.mechanisms.sensitivity import Norm, l2_squared, whole_square
+from discreet.mechanisms.additive import Additive, OnGrid, OnIntegers, needs_integers
+from discreet.mechanisms.sensitivity import Lattice, Norm, l2_squared, whole_square
 from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
 
 

@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.errors import OutOfDomain
+from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.core.grid import exponent_below
-from discreet.mechanisms.sensitivity import declared, whole
+from discreet.mechanisms.sensitivity import Lattice, declared, whole
 from discreet.mechanisms.values import check_range, read
 from discreet.noise.law import Ints
 
@@ -28,11 +28,18 @@ class Scale:
     shift: int
 
     @classmethod
-    def of(cls, sensitivity: Number) -> Scale:
-        """Whole scores for a whole sensitivity, else a grid of about a millionth of it."""
+    def of(cls, sensitivity: Number, *, on: Lattice | None = None) -> Scale:
+        """Whole scores for a whole sensitivity, else a grid of about a millionth of it.
+
+        ``on="reals"`` asks for the grid in any case, ``on="integers"`` for whole scores.
+        """
         moved = declared(sensitivity)
-        if whole(moved) is not None:
+        if on not in (None, "integers", "reals"):
+            raise InvalidArgument(f"on must be 'integers' or 'reals', got {on!r}.")
+        if whole(moved) is not None and on != "reals":
             return cls(exponent=0, shift=moved.numerator)
+        if on == "integers":
+            raise InvalidArgument(f"on='integers' needs a whole sensitivity, got {sensitivity}.")
         exponent = exponent_below(moved)
         return cls(exponent=exponent, shift=-(-moved // Fraction(2) ** exponent).__floor__())
 

@@ -11,6 +11,8 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 
 Norm: TypeAlias = Literal["l1", "l2", "linf"]
+Lattice: TypeAlias = Literal["integers", "reals"]
+"""Where a mechanism's outputs lie."""
 # A root rounded to a double may fall short of the true one by a relative 2**-53.
 _ROOT_ROUNDING = Fraction(1, 1 << 50)
 

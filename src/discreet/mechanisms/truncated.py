@@ -5,27 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from discreet.accounting.calibrate import truncation
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core.check import positive, probability
-from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.mechanisms import divergence
-from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
+from discreet.mechanisms.scalar import Scalar
 from discreet.mechanisms.scores import Scale
-from discreet.mechanisms.values import Released, clamped_sum
-from discreet.noise.bits import Bits, system
+from discreet.mechanisms.sensitivity import Lattice
 from discreet.noise.bounded import BoundedLaplace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TruncatedLaplace(Mechanism):
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TruncatedLaplace(Scalar):
     """Discrete Laplace noise conditioned on a bound. Made by `truncated_laplace`."""
 
+    name = "truncated_laplace"
     scale: Scale
     noise: BoundedLaplace
     target: tuple[Fraction, Fraction]
@@ -33,7 +31,7 @@ class TruncatedLaplace(Mechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one release costs."""
+        """What one release costs, with the noise named: composition is tighter than a pair's."""
         event = events.TruncatedLaplace(self.noise.scale, self.scale.shift, self.noise.upper)
         return Guarantee(event, self.relation)
 
@@ -42,33 +40,9 @@ class TruncatedLaplace(Mechanism):
         """The noise is never larger than this."""
         return self.noise.upper * self.scale.step
 
-    @property
-    def std(self) -> float:
-        """Standard deviation of the noise."""
-        return self.noise.std * self.scale.step
-
-    def interval(self, level: float) -> tuple[float, float]:
-        """Bounds that hold the noise with probability at least ``level``."""
-        high = divergence.half_width(self.noise, level) * self.scale.step
-        return -high, high
-
-    def release(self, value: float, *, bits: Bits | None = None) -> Released:
-        """Add noise to one number: a whole one stays whole if the sensitivity is whole."""
-        if np.ndim(value) != 0:
-            raise OutOfDomain("value must be one number: the bound's delta is for a scalar.")
-        steps = self.scale.read(np.reshape(np.asarray(value), 1), name="value")
-        noisy = clamped_sum(steps, self.noise.sample(1, system() if bits is None else bits))
-        return noisy.item() if self.scale.exponent == 0 else noisy.item() * self.scale.step
-
-    def certify(self) -> Certificate:
-        """Sum the divergence over the lattice, both directions being equal by symmetry."""
-        epsilon, delta = map(float, self.target)
-        exact, route = divergence.exact_delta(self.guarantee.event, epsilon)
-        where = f"noise within {self.bound:g}"
-        check = Check(part=where, epsilon=epsilon, claimed=delta, exact=exact, route=route)
-        return Certificate(
-            mechanism="truncated_laplace", guarantee=self.guarantee, checks=(check,)
-        ).demand()
+    def exact(self) -> tuple[float, str]:
+        """The sum of the divergence over the lattice."""
+        return divergence.exact_delta(self.guarantee.event, float(self.target[0]))
 
     def __repr__(self) -> str:
         return f"truncated_laplace({self.guarantee!r}, |noise| <= {self.bound:g})"
@@ -79,6 +53,7 @@ def truncated_laplace(
     sensitivity: Number,
     epsilon: Number,
     delta: Number,
+    on: Lattice | None = None,
     relation: Relation = Relation.ADD_REMOVE,
 ) -> TruncatedLaplace:
     """Laplace noise that never exceeds a bound: for counts that must not be off by much.
@@ -95,7 +70,7 @@ def truncated_laplace(
     dlt = probability("delta", delta, zero=False)
     if dlt > Fraction(1, 2):
         raise InvalidArgument(f"delta must be at most 1/2, got {delta}.")
-    scale = Scale.of(sensitivity)
+    scale = Scale.of(sensitivity, on=on)
     width = scale.shift / eps
     # From the optimum on the line to the smallest bound that keeps delta exactly.
     low = scale.shift - 1

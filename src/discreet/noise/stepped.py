@@ -1,0 +1,152 @@
+"""Symmetric noise of any falling shape, as whole numbers of 2**-62 on cells of equal width."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet.core.check import count
+from discreet.core.errors import InvalidArgument
+from discreet.core.exact import Enclosure, ceil_div, exp_minus
+from discreet.noise.bits import Bits
+from discreet.noise.law import Floats, Ints, Law, floats, sized
+from discreet.noise.uniform import below
+
+TOTAL = 1 << 62
+"""Weights of all cells together."""
+
+
+@dataclass(frozen=True)
+class Stepped(Law):
+    """Cell c (and -c) has probability ``weights[c] / 2**62``; places within a cell are alike.
+
+    A cell is ``width`` integers, an odd number, the cell 0 around zero. Weights never rise away
+    from zero. A draw is one uniform number below 2**62 looked up in the cumulated weights, and a
+    place: exact, because the weights are whole numbers.
+    """
+
+    weights: tuple[int, ...]
+    width: int = 1
+
+    def __init__(self, weights: Sequence[int], *, width: int = 1) -> None:
+        object.__setattr__(self, "weights", tuple(int(weight) for weight in weights))
+        object.__setattr__(self, "width", count("width", width))
+        if self.width % 2 == 0:
+            raise InvalidArgument(f"width must be odd, so that zero is in the middle, got {width}.")
+        falling = all(
+            a >= b >= 0 for a, b in zip(self.weights, (*self.weights[1:], 0), strict=True)
+        )
+        if not self.weights or not falling or 2 * sum(self.weights) - self.weights[0] != TOTAL:
+            raise InvalidArgument("weights must never rise, and sum to 2**62 with both signs.")
+
+    @property
+    def support(self) -> tuple[float, float]:
+        reach = (len(self.weights) - 1) * self.width + self.width // 2
+        return -reach, reach
+
+    @cached_property
+    def _half(self) -> Floats:
+        return np.array(self.weights, dtype=np.float64) * 2.0**-62
+
+    @cached_property
+    def _ends(self) -> Ints:
+        """Cumulated weights from the lowest cell on."""
+        every = np.array((*self.weights[:0:-1], *self.weights), dtype=np.int64)
+        return np.cumsum(every)
+
+    def log_pmf(self, k: ArrayLike) -> Floats:
+        x = floats(k)
+        cell = np.floor((np.abs(x) + self.width // 2) / self.width)
+        inside = (cell < len(self.weights)) & (x == np.floor(x))
+        found = self._half[np.where(inside, cell, 0).astype(np.int64)] / self.width
+        with np.errstate(divide="ignore"):
+            return np.where(inside, np.log(found), -np.inf)
+
+    def cdf(self, k: ArrayLike) -> Floats:
+        return self.sf(-np.floor(floats(k)) - 1)
+
+    def sf(self, k: ArrayLike) -> Floats:
+        """From the exact tails of whole cells, and the part of the cell that is cut."""
+        x = np.floor(floats(k))
+        low = np.clip(np.where(x >= 0, x + 1, -x), 0, self.support[1] + 1)
+        tail = self._tail(low)
+        return np.where(x >= 0, tail, 1 - tail)
+
+    def _tail(self, k: Floats) -> Floats:
+        """P(X >= k) for k >= 1, within the support or one above."""
+        cell = np.floor((k + self.width // 2) / self.width)
+        index = np.minimum(cell, len(self.weights)).astype(np.int64)
+        after = np.array([*np.cumsum(self._half[::-1])[::-1], 0.0, 0.0])
+        part = (cell * self.width + self.width // 2 + 1 - k) / self.width
+        here = np.append(self._half, 0.0)[index]
+        return after[index + 1] + here * part
+
+    def at_least(self, k: int, precision: int) -> Enclosure:
+        if k <= 0:
+            low, high = self.at_least(1 - k, precision)
+            return (1 << precision) - high, (1 << precision) - low
+        cell = (k + self.width // 2) // self.width
+        if cell >= len(self.weights):
+            return 0, 0
+        part = cell * self.width + self.width // 2 + 1 - k
+        mass = self.width * sum(self.weights[cell + 1 :]) + part * self.weights[cell]
+        scaled, total = mass << precision, TOTAL * self.width
+        return scaled // total, ceil_div(scaled, total)
+
+    def moment(self, order: int) -> float:
+        if count("order", order) > 4:
+            raise InvalidArgument(f"order must be at most 4, got {order}.")
+        return 0.0 if order % 2 else self.absolute_moment(order)
+
+    def absolute_moment(self, order: int) -> float:
+        """``E[|X|**order]`` for orders 1 to 4."""
+        reach = self.width // 2
+        inner = np.arange(-reach, reach + 1, dtype=np.float64)
+        cells = self.width * np.arange(len(self.weights), dtype=np.float64)
+        powers = np.zeros(len(cells))
+        for i in range(order + 1):
+            powers += math.comb(order, i) * cells ** (order - i) * np.mean(inner**i)
+        powers[0] = np.mean(np.abs(inner) ** order)
+        double = np.where(np.arange(len(cells)) > 0, 2.0, 1.0)
+        return float(np.sum(double * self._half * powers))
+
+    def sample(self, size: int, bits: Bits) -> Ints:
+        size = sized(size)
+        found = np.searchsorted(self._ends, below(TOTAL, size, bits), side="right")
+        cells = found.astype(np.int64) - (len(self.weights) - 1)
+        if self.width == 1:
+            return cells
+        return cells * self.width + below(self.width, size, bits) - self.width // 2
+
+    def delta(self, shift: int, epsilon: Fraction) -> Fraction:
+        """The hockey-stick divergence at ``epsilon`` of this law and itself moved by ``shift``.
+
+        Theorem: at least the exact divergence, above it by less than 2**-60, and the same both
+            ways; smaller shifts have less.
+        Proof: moved by ``j`` cells and ``r`` places, the share 1 - r/width of every cell meets the
+            cell j away and the rest the one j + 1 away, so the divergence is that mixture of those
+            of whole cells. These are sums over integers, with e^epsilon replaced by something
+            smaller. The law is symmetric, hence "both ways". Weights never rise away from zero, so
+            a larger shift never makes the other's mass larger where this one's is in excess.
+        """
+        cells, rest = divmod(shift, self.width)
+        part = Fraction(rest, self.width)
+        first = (1 - part) * self._cell_delta(cells, epsilon)
+        return first + (part * self._cell_delta(cells + 1, epsilon) if rest else 0)
+
+    def _cell_delta(self, cells: int, epsilon: Fraction) -> Fraction:
+        precision = 96 + int(epsilon).bit_length() + int(1.5 * float(epsilon))
+        # e^epsilon from below, as a whole number of 2**-64.
+        factor = (1 << (precision + 64)) // exp_minus(epsilon, precision)[1]
+        every = (*self.weights[:0:-1], *self.weights)
+        moved = (*(0,) * cells, *every)
+        excess = sum(
+            max(0, (own << 64) - factor * other) for own, other in zip(every, moved, strict=False)
+        )
+        return Fraction(excess, TOTAL << 64)
