@@ -1,0 +1,226 @@
+"""Chosen quantiles: scores against their definition, laws against all neighbours, exact draws."""
+
+import dataclasses
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain, Unsupported
+from discreet.core.relation import Relation
+from discreet.mechanisms import quantile_pieces
+from discreet.mechanisms.quantile import private_quantile
+from discreet.mechanisms.quantile_pieces import Choice, pieces
+from discreet.noise.bits import SeededBits, seeded
+from tests.laws import ALPHA, frequency
+
+RELATIONS = [Relation.ADD_REMOVE, Relation.REPLACE_ONE]
+LEVELS = [Fraction(1, 2), Fraction(1, 4), Fraction(9, 10)]
+
+
+def score(data, span, t, level, *, climbing):
+    """The distance of the target to the ranks of a point, from the definition."""
+    n = len(data)
+    if not climbing:
+        target = level * n
+        low, high = sum(x < t for x in data), sum(x <= t for x in data)
+    else:
+        target = level * (n + 1)
+        knots = [0, *sorted(data), span]
+        held = [i for i, x in enumerate(knots) if x == t]
+        if held:
+            low, high = held[0], held[-1]
+        else:
+            i = max(i for i, x in enumerate(knots) if x < t)
+            low = high = i + Fraction(t - knots[i], knots[i + 1] - knots[i])
+    return max(low - target, target - high, 0)
+
+
+@pytest.mark.parametrize("climbing", [True, False])
+@pytest.mark.parametrize("level", LEVELS)
+def test_pieces_are_all_points_with_their_scores(climbing, level):
+    rng = np.random.default_rng(2)
+    for rows, span in itertools.product(range(6), (1, 2, 7, 30)):
+        data = np.sort(rng.integers(0, span + 1, rows))
+        found = pieces(data, span, level=level, climbing=climbing)
+        seen = {}
+        for i in range(len(found.start)):
+            gap = int(found.gap[i])
+            for j in range(int(found.points[i])):
+                t = int(found.start[i] + found.way[i] * j)
+                assert t not in seen
+                seen[t] = found.exact(i) + (Fraction(j, gap) if gap else 0)
+        expected = {
+            t: score(data.tolist(), span, t, level, climbing=climbing) for t in range(span + 1)
+        }
+        assert seen == expected
+
+
+@pytest.mark.parametrize("climbing", [True, False])
+def test_what_is_out_of_reach_is_far(climbing):
+    rng = np.random.default_rng(4)
+    data = np.sort(rng.integers(0, 1000, 300))
+    every = pieces(data, 1000, level=Fraction(1, 3), climbing=climbing)
+    near = pieces(data, 1000, level=Fraction(1, 3), climbing=climbing, reach=20)
+
+    def listed(found):
+        return list(
+            zip(*(getattr(found, f.name) for f in dataclasses.fields(found)[:-1]), strict=True)
+        )
+
+    kept = listed(near)
+    assert len(kept) < len(every.start) / 3
+    whole = listed(every)
+    assert kept == [piece for piece in whole if piece in set(kept)]  # in the same order
+    missing = [i for i, piece in enumerate(whole) if piece not in set(kept)]
+    assert every.scores()[missing].min() > 18
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("climbing", [True, False])
+def test_certified_and_not_for_a_little_more(relation, level, climbing):
+    made = private_quantile(
+        level, lower=0, upper=5, grid=1, epsilon=1, relation=relation, interpolate=climbing
+    )
+    assert made.certify().holds
+    assert made.guarantee.epsilon() == 1.0
+    assert made.guarantee.relation is relation
+
+
+class TooSharp(type(private_quantile(lower=0, upper=1, epsilon=1))):
+    """Pays for a rank a third of what it costs."""
+
+    __slots__ = ()
+
+    @property
+    def rate(self):
+        return 3 * self.epsilon / 2
+
+
+def test_a_rate_too_large_is_not_certified():
+    good = private_quantile(lower=0, upper=5, grid=1, epsilon=1, relation=Relation.REPLACE_ONE)
+    names = [field.name for field in dataclasses.fields(good)]
+    wrong = TooSharp(**{name: getattr(good, name) for name in names})
+    with pytest.raises(NotCertified):
+        wrong.certify()
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_neighbours_far_apart_keep_epsilon(relation, level):
+    """B48: the largest log-ratio over random neighbours of more rows on a longer grid."""
+    rng = np.random.default_rng(8)
+    made = private_quantile(level, lower=0, upper=60, grid=1, epsilon=1, relation=relation)
+    worst = 0.0
+    for _ in range(400):
+        data = rng.choice([rng.integers(0, 61, 9), np.repeat(rng.integers(0, 61, 3), 3)])
+        other = data.copy()
+        other[0] = rng.integers(0, 61)
+        if relation is Relation.ADD_REMOVE:
+            other = data[1:]
+        p, q = made.probabilities(data), made.probabilities(other)
+        worst = max(worst, float(np.abs(np.log(p / q)).max()))
+    assert 0.4 < worst <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("climbing", [True, False])
+@pytest.mark.parametrize("width", [64, 6])
+def test_draws_follow_the_exact_law(climbing, width):
+    """Words of six bits leave most draws to the integers."""
+    made = private_quantile(
+        Fraction(1, 3), lower=0, upper=24, grid=1, epsilon=2, interpolate=climbing
+    )
+    data = [3, 3, 9, 15, 15, 15, 22]
+    law = made.probabilities(data)
+    bits = SeededBits(3, width=width)
+    size = 4000 if width == 64 else 2500
+    found = np.array([made.release(data, bits=bits) for _ in range(size)], dtype=np.int64)
+    counts = np.bincount(found, minlength=25)
+    assert all(frequency(counts[t], size, law[t]) for t in range(25))
+    assert not frequency(counts[3] + counts[9], size, (law[3] + law[9]) * 1.8)
+
+
+def test_enclosed_borders_are_those_of_doubles():
+    data = np.sort(np.random.default_rng(1).integers(0, 1 << 20, 50))
+    for climbing in (True, False):
+        found = pieces(data, 1 << 20, level=Fraction(1, 2), climbing=climbing)
+        rate = Fraction(1, 3)
+        masses = found.masses(rate)
+        ends = np.cumsum(masses) / masses.sum()
+        for index in (0, 20, 60, len(ends) - 2):
+            low, high = quantile_pieces._end(found, rate, index, 100)
+            assert high - low <= 1 << 12
+            assert low / 2**100 == pytest.approx(ends[index], rel=1e-12)
+
+
+def test_a_doubtful_draw_is_settled_in_integers():
+    """A first word of zeros lies at the very edge: the next ones must decide."""
+
+    class Edge(SeededBits):
+        def __init__(self):
+            super().__init__(1)
+            self.first = True
+
+        def words(self, count):
+            if self.first:
+                self.first = False
+                return np.zeros(count, dtype=np.uint64)
+            return super().words(count)
+
+    data = np.sort(np.random.default_rng(3).integers(0, 1000, 400))
+    choice = Choice(
+        values=data, span=1000, level=Fraction(1, 2), climbing=True, rate=Fraction(1, 2)
+    )
+    # The smallest values come first, and weigh exp(-distance / 2): about 2**-64 of the total.
+    assert 60 <= 200 - np.searchsorted(data, choice.draw(Edge())) <= 140
+
+
+@pytest.mark.parametrize("climbing", [True, False])
+def test_errors_are_a_few_ranks(climbing):
+    rng = np.random.default_rng(6)
+    made = private_quantile(lower=0, upper=100, epsilon=1, interpolate=climbing)
+    values = rng.normal(40, 5, 10_001)
+    ranks = [
+        np.searchsorted(np.sort(values), made.release(values, bits=seeded(i))) for i in range(50)
+    ]
+    low, high = made.interval(1 - ALPHA / 50)
+    assert low == -high
+    assert np.abs(np.array(ranks) - 5000).max() <= high
+    assert np.abs(np.array(ranks) - 5000).mean() < 4
+
+
+def test_a_value_with_many_ties_is_found():
+    values = np.concatenate((np.full(400, 7.0), np.arange(300.0)))
+    made = private_quantile(lower=0, upper=1000, epsilon=0.5)
+    assert {made.release(values, bits=seeded(i)) for i in range(20)} == {7.0}
+
+
+def test_mean_squared_errors_on_uniform_data():
+    """B48 on the data of E8: the sampling error of the median, 2.5, is most of it."""
+    rng = np.random.default_rng(9)
+    made = private_quantile(lower=0, upper=100, epsilon=1, relation=Relation.REPLACE_ONE)
+    errors = [made.release(rng.uniform(0, 100, 1000), bits=seeded(i)) - 50 for i in range(1000)]
+    assert np.mean(np.square(errors)) == pytest.approx(2.5, abs=0.6)
+
+
+def test_a_million_values_and_an_empty_column():
+    made = private_quantile(lower=-1, upper=1, epsilon=1)
+    values = np.random.default_rng(0).standard_normal(10**6)
+    assert abs(made.release(values, bits=seeded(1)) - np.median(values)) < 1e-4
+    assert -1 <= made.release([], bits=seeded(1)) <= 1
+
+
+def test_what_is_refused():
+    with pytest.raises(InvalidArgument, match="level"):
+        private_quantile(0, lower=0, upper=1, epsilon=1)
+    with pytest.raises(InvalidArgument, match="1024"):
+        private_quantile(math.pi / 4, lower=0, upper=1, epsilon=1)
+    with pytest.raises(InvalidArgument, match="relation"):
+        private_quantile(lower=0, upper=1, epsilon=1, relation=Relation.LOCAL)
+    with pytest.raises(OutOfDomain, match="finite"):
+        private_quantile(lower=0, upper=1, epsilon=1).release([0.5, math.inf])
+    with pytest.raises(Unsupported):
+        _ = private_quantile(lower=0, upper=1, epsilon=1).std
