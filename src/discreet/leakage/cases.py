@@ -17,8 +17,10 @@ from discreet.leakage.case import Case, Draw
 from discreet.leakage.lattice import Lattice
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.gaussian import gaussian
+from discreet.mechanisms.grafted import grafted
 from discreet.mechanisms.laplace import laplace
 from discreet.mechanisms.local.response import RandomisedResponse, randomised_response
+from discreet.mechanisms.scalar import Scalar
 from discreet.mechanisms.selection import (
     Exponential,
     PermuteAndFlip,
@@ -27,8 +29,9 @@ from discreet.mechanisms.selection import (
     noisy_max,
     permute_and_flip,
 )
+from discreet.mechanisms.staircase import staircase
 from discreet.mechanisms.threshold import AboveThreshold, above_threshold
-from discreet.mechanisms.truncated import TruncatedLaplace, truncated_laplace
+from discreet.mechanisms.truncated import truncated_laplace
 from discreet.noise.bits import seeded
 from discreet.noise.gaussian import RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace
@@ -38,7 +41,7 @@ Scores: TypeAlias = tuple[int, ...]
 
 def cases() -> tuple[Case, ...]:
     """Every mechanism of the library, on the neighbours that hurt it most."""
-    additive = (*_laplace(), *_gaussian(), *_truncated())
+    additive = (*_laplace(), *_gaussian(), *_scalar())
     return (*additive, *_response(), *_selection(), *_threshold(), *partitions.cases())
 
 
@@ -71,12 +74,13 @@ def _gaussian() -> tuple[Case, ...]:
     )
 
 
-def _truncated() -> tuple[Case, ...]:
+def _scalar() -> tuple[Case, ...]:
     return (
-        _truncated_case(
-            "truncated laplace", truncated_laplace(sensitivity=1, epsilon=1, delta=0.01)
-        ),
-        _truncated_case(
+        _scalar_case("staircase", staircase(sensitivity=4, epsilon=2)),
+        _scalar_case("grafted", grafted(sensitivity=1, epsilon=1, delta=0.01)),
+        _scalar_case("grafted, sensitivity 3", grafted(sensitivity=3, epsilon=0.5, delta=1e-4)),
+        _scalar_case("truncated laplace", truncated_laplace(sensitivity=1, epsilon=1, delta=0.01)),
+        _scalar_case(
             "truncated laplace, sensitivity 2",
             truncated_laplace(sensitivity=2, epsilon=0.5, delta=1e-4),
         ),
@@ -213,7 +217,7 @@ ONE_BY_ONE = 3_000
 """Samples where every output is a release of its own; the exact laws are the sharper check."""
 
 
-def _truncated_case(name: str, mechanism: TruncatedLaplace) -> Case:
+def _scalar_case(name: str, mechanism: Scalar) -> Case:
     shift = mechanism.scale.shift
 
     def draw(value: int, n: int, seed: int) -> object:
