@@ -309,7 +309,10 @@ def covered(workload: Workload, size: int, chain: tuple[int, ...]) -> tuple[Floa
         for level in sizes
         for fine in [block_energies(workload, size, level)]
     ]
-    return gram, np.array([*energies, np.diag(gram) / block])
+    found = np.array([*energies, np.diag(gram) / block])
+    for shared in (gram, found):
+        shared.setflags(write=False)
+    return gram, found
 
 
 def read(content: dict[str, Any]) -> Sums:
