@@ -14,16 +14,19 @@ from rich.table import Table
 from discreet.core.errors import InvalidArgument
 from discreet.leakage.audit import Row, audit, registered
 from discreet.leakage.case import Case
+from discreet.leakage.published_cases import cases as published_cases
+from discreet.leakage.published_claims import Claim, claims
+from discreet.leakage.range_cases import Recovery, recoveries
 from discreet.leakage.range_cases import cases as range_cases
-from discreet.leakage.range_cases import recoveries
 
 
 def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool = False) -> int:
     """Audit the chosen cases; the exit code says whether every verdict is the expected one.
 
-    ``published``: range structures only, and the attack that reads leaves out of a tree.
+    ``published``: claims of theses only, each with its witness and beside what keeps its promise;
+    the attack that reads leaves out of a tree; and claims that only an exact law refutes.
     """
-    cases = chosen(names, range_cases() if published else None)
+    cases = chosen(names, (*range_cases(), *published_cases()) if published else None)
     if only_list:
         for case in cases:
             print(case.name)
@@ -37,10 +40,12 @@ def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool
             rows = audit(cases, progress=lambda _: progress.advance(task))
         console.print(table(rows))
         console.print(summary(rows))
-    found = recoveries() if published else ()
-    for recovery in found:
-        print(json.dumps(asdict(recovery)) if as_json else recovery)
-    expected = all(row.ok for row in rows) and all(recovery.ok for recovery in found)
+        if published:
+            witnesses(rows)
+    found: tuple[Recovery | Claim, ...] = (*recoveries(), *claims()) if published else ()
+    for one in found:
+        print(json.dumps({**asdict(one), "ok": one.ok}) if as_json else one)
+    expected = all(row.ok for row in rows) and all(one.ok for one in found)
     return 0 if expected else 1
 
 
@@ -76,6 +81,13 @@ def table(rows: Sequence[Row]) -> Table:
             row.why,
         )
     return made
+
+
+def witnesses(rows: Sequence[Row]) -> None:
+    """The event that refutes each broken claim, with its probability on both inputs."""
+    for row in rows:
+        if row.verdict == "BROKEN":
+            print(f"{row.name}: {row.attacked}")
 
 
 def summary(rows: Sequence[Row]) -> str:

@@ -53,7 +53,7 @@ def demo(folder: Path) -> None:
 @click.argument("names", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.option("--list", "only_list", is_flag=True, help="Only list the names.")
-@click.option("--published", is_flag=True, help="Published range structures, and their attacks.")
+@click.option("--published", is_flag=True, help="Published claims that do not hold, and what does.")
 def audit(names: tuple[str, ...], *, as_json: bool, only_list: bool, published: bool) -> None:
     """Attack every registered mechanism: claimed, exact and attacked epsilon.
 
