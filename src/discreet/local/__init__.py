@@ -11,11 +11,13 @@ from discreet.local.files import Writer
 from discreet.local.state import State
 from discreet.mechanisms.local.balanced import balanced
 from discreet.mechanisms.local.best import best_mean
+from discreet.mechanisms.local.client import FreshClient, MemoisedClient
 from discreet.mechanisms.local.hashing import hadamard_response, olh
 from discreet.mechanisms.local.histogram import she
 from discreet.mechanisms.local.hybrid import hybrid
 from discreet.mechanisms.local.laplace import local_laplace
 from discreet.mechanisms.local.longitudinal import l_osue, rappor
+from discreet.mechanisms.local.memoised_hashing import l_olh
 from discreet.mechanisms.local.piecewise import duchi, piecewise
 from discreet.mechanisms.local.response import grr
 from discreet.mechanisms.local.several import several
@@ -29,7 +31,10 @@ from discreet.queries.ranges.local.grid import local_grid
 from discreet.queries.ranges.local.haar import haar
 from discreet.queries.ranges.local.heavy import heavy_hitters
 from discreet.queries.ranges.local.ladder import trust_ladder
+from discreet.queries.ranges.local.optimise import optimal_tree
 from discreet.queries.ranges.local.plan import plan_local
+from discreet.queries.ranges.local.release import LocalRanges
+from discreet.queries.ranges.local.shuffled import shuffled_ranges
 from discreet.queries.ranges.local.tree import flat, tree
 
 __all__ = [
@@ -37,7 +42,10 @@ __all__ = [
     "Bins",
     "Collection",
     "Dates",
+    "FreshClient",
     "Integers",
+    "LocalRanges",
+    "MemoisedClient",
     "Ordered",
     "State",
     "Writer",
@@ -53,16 +61,19 @@ __all__ = [
     "hadamard_response",
     "heavy_hitters",
     "hybrid",
+    "l_olh",
     "l_osue",
     "local_grid",
     "local_laplace",
     "olh",
+    "optimal_tree",
     "oue",
     "piecewise",
     "plan_local",
     "rappor",
     "several",
     "she",
+    "shuffled_ranges",
     "square_wave",
     "subset_selection",
     "sue",

@@ -9,8 +9,10 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import NotCertified
 
 # Sums in double precision may differ by this much, relatively and absolutely, between two routes.
+# Absolutely: terms that are equal in truth differ by a few units in the last place, times the
+# exponent of their exponential (up to a hundred).
 _ROUNDING = 1e-9
-_SMALLEST = 1e-15
+_SMALLEST = 1e-14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
