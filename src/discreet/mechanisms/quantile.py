@@ -31,7 +31,7 @@ from discreet.noise.law import Floats, Ints
 _CHECKED_SPAN = 5
 _CHECKED_ROWS = 3
 # Steps times the level's denominator then fit 64 bits.
-_LARGEST_DENOMINATOR = 1 << 10
+_LARGEST_DENOMINATOR = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +169,7 @@ def private_quantile(
     """
     share = probability("level", level, zero=False, one=False)
     if share.denominator > _LARGEST_DENOMINATOR:
-        raise InvalidArgument(f"level must be a fraction with denominator up to 1024, got {level}.")
+        raise InvalidArgument(f"level must have a denominator of at most 2**20, got {level}.")
     if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
         raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation}.")
     return Quantile(

@@ -196,31 +196,38 @@ def smooth(  # noqa: PLR0913 - each has a default and a name
     return Smooth(statistic=chosen, column=Column.of(lower, upper, grid), family=family, name=name)
 
 
-def _statistic(
-    statistic: Name | Statistic, rows: int, level: Number | None, trim: int | None
-) -> tuple[Statistic, str]:
+def trimmed(
+    statistic: Name, rows: int, level: Number | None, trim: int | None
+) -> tuple[Trimmed, str]:
+    """The trimmed mean that a median, a quantile or a mean is, and what to call it."""
     if (level is not None) != (statistic == "quantile"):
         raise InvalidArgument("level is for, and needed by, the statistic 'quantile'.")
     if (trim is not None) != (statistic == "trimmed_mean"):
         raise InvalidArgument("trim is for, and needed by, the statistic 'trimmed_mean'.")
-    match statistic:
-        case "median":
-            return Trimmed.quantile(rows, Fraction(1, 2)), "median"
-        case "quantile":
-            assert level is not None  # noqa: S101 - checked above
-            return Trimmed.quantile(rows, level), f"quantile {float(level):g}"
-        case "trimmed_mean":
-            cut = count("trim", trim, minimum=0)
-            return Trimmed(rows=rows, below=cut, above=cut), f"trimmed mean without 2 x {cut}"
-        case "mean":
-            return Trimmed(rows=rows, below=0, above=0), "mean"
-        case "variance":
-            return Variance(rows=rows), "variance"
-        case str():
-            raise InvalidArgument(
-                "statistic must be 'median', 'quantile', 'trimmed_mean', 'mean', 'variance' or an "
-                f"object with a smooth bound, got {statistic!r}."
-            )
+    if level is not None:
+        return Trimmed.quantile(rows, level), f"quantile {float(level):g}"
+    if trim is not None:
+        cut = count("trim", trim, minimum=0)
+        return Trimmed(rows=rows, below=cut, above=cut), f"trimmed mean without 2 x {cut}"
+    if statistic == "median":
+        return Trimmed.quantile(rows, Fraction(1, 2)), "median"
+    if statistic == "mean":
+        return Trimmed(rows=rows, below=0, above=0), "mean"
+    raise InvalidArgument(
+        "statistic must be 'median', 'quantile', 'trimmed_mean', 'mean' or, with smooth noise, "
+        f"'variance' or an object with a smooth bound; got {statistic!r}."
+    )
+
+
+def _statistic(
+    statistic: Name | Statistic, rows: int, level: Number | None, trim: int | None
+) -> tuple[Statistic, str]:
+    if isinstance(statistic, str) and statistic != "variance":
+        return trimmed(statistic, rows, level, trim)
+    if level is not None or trim is not None:
+        raise InvalidArgument("level is for 'quantile', trim for 'trimmed_mean'.")
+    if isinstance(statistic, str):
+        return Variance(rows=rows), "variance"
     if statistic.rows != rows:
         raise InvalidArgument(f"rows={rows} must be those of the statistic, {statistic.rows}.")
     return statistic, type(statistic).__name__.lower()

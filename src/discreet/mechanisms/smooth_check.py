@@ -22,6 +22,8 @@ LogDensity: TypeAlias = Callable[[Floats], Floats]
 # A ratio this much above e^epsilon is rounding.
 _ROUNDING = 1e-11
 _POINTS = 4000
+# Where the density is below the exponential of this, nothing is left to count.
+_FURTHEST = -200.0
 _GAUSS = np.polynomial.legendre.leggauss(20)
 
 
@@ -55,6 +57,7 @@ def divergence(
 
     far = np.geomspace(1e-6, 1e8, _POINTS)
     grid = np.unique(np.concatenate((p[0] - far, p[0] + far, q[0] - far, q[0] + far, [p[0], q[0]])))
+    grid = grid[log_p(grid) > _FURTHEST]
     above = loss(grid) > 0
     turns = np.flatnonzero(above[1:] != above[:-1])
     edges = [_root(loss, grid[i], grid[i + 1]) for i in turns]

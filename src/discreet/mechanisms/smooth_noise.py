@@ -95,16 +95,27 @@ class Laplace(Family):
         return math.sqrt(2)
 
     def log_density(self, z: Floats) -> Floats:
-        return -np.abs(z) - math.log(2)
+        return laplace_log_density(z)
 
     def tail(self, level: float) -> float:
         return -math.log1p(-level)
 
     def draw(self, scale: Fraction, bits: Bits) -> int:
-        def beyond(z: Fraction, precision: int) -> Enclosure:
-            return exp_minus(z / scale, precision)
+        return laplace_draw(scale, bits)
 
-        return _rounded(beyond, lambda u: -math.log(u) * float(scale), bits)
+
+def laplace_log_density(z: Floats) -> Floats:
+    """Logarithm of exp(-|z|) / 2."""
+    return np.asarray(-np.abs(z) - math.log(2))
+
+
+def laplace_draw(scale: Fraction, bits: Bits) -> int:
+    """Laplace noise of ``scale`` steps, rounded to the nearest step: exact."""
+
+    def beyond(z: Fraction, precision: int) -> Enclosure:
+        return exp_minus(z / scale, precision)
+
+    return _rounded(beyond, lambda u: -math.log(u) * float(scale), bits)
 
 
 def laplace_multiplier(epsilon: float, delta: float, beta: float) -> float:

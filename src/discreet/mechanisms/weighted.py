@@ -1,0 +1,198 @@
+"""Weighted sensitivity: Laplace noise between the local and the global sensitivity.
+
+Most of the noise may follow the data if a share of it does not. Smooth sensitivity needs less noise
+for medians; this needs nothing but the local sensitivity, or a bound on it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from numpy.typing import ArrayLike
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import events
+from discreet.core.check import count, positive, probability
+from discreet.core.errors import InvalidArgument
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.mechanisms.column import Column
+from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
+from discreet.mechanisms.smooth import Name, trimmed
+from discreet.mechanisms.smooth_check import divergence
+from discreet.mechanisms.smooth_noise import laplace_draw, laplace_log_density
+from discreet.mechanisms.smooth_statistics import Trimmed, bounded
+from discreet.noise.bits import Bits, system
+from discreet.noise.law import Ints
+from discreet.noise.uniform import below
+
+Weights: TypeAlias = tuple[Fraction, ...]
+
+# The share is rounded up to a multiple of this.
+_SHARES = 1 << 20
+
+
+def weighted_delta(epsilon: float, share: float) -> float:
+    """The delta of scale ``((1 - share) local + share * global) / epsilon``.
+
+    Theorem: it is ``(1 - b) exp(-b (epsilon + log(1/b)) / (1 - b))`` for the share b, and 0 at 1.
+    Proof: docs/theory/smooth.md. The worst case is a local sensitivity that jumps between 0 and the
+        global one where the statistic itself does not move.
+    Source: B36 (corrected from the published ``exp(epsilon/2 - epsilon / (2 |log b|))``).
+    """
+    if share >= 1:
+        return 0.0
+    return (1 - share) * math.exp(-share * (epsilon - math.log(share)) / (1 - share))
+
+
+def smallest_share(epsilon: float, delta: float) -> Fraction:
+    """The smallest share of the global sensitivity that keeps delta, rounded up. B38."""
+    low, high = 0, _SHARES  # weighted_delta falls from 1 to 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        keeps = weighted_delta(epsilon, middle / _SHARES) <= delta * (1 - 1e-12)
+        low, high = (low, middle) if keeps else (middle, high)
+    return Fraction(high, _SHARES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighted(Mechanism):
+    """A statistic with noise of its weighted sensitivity. Made by `weighted`."""
+
+    statistic: Trimmed
+    column: Column
+    epsilon: Fraction
+    delta: Fraction
+    share: Fraction
+    ceilings: Weights
+    """What stands for the global sensitivity, as multiples of it; one is drawn for each release."""
+    name: str
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one release costs."""
+        event = events.Approx(self.epsilon, self.delta) if self.delta else events.Pure(self.epsilon)
+        return Guarantee(event, Relation.REPLACE_ONE)
+
+    @property
+    def _largest(self) -> float:
+        return float(self._global * max(self.ceilings) / self.epsilon) * self.column.step
+
+    @property
+    def _global(self) -> Fraction:
+        """The global sensitivity of the rounded statistic, in steps."""
+        return self.statistic.largest(self.column.span) + (not self.statistic.whole)
+
+    @property
+    def std(self) -> float:
+        """The largest standard deviation of the noise over all data; that at hand is private."""
+        return math.sqrt(2) * self._largest
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Bounds that hold the noise with probability at least ``level``, whatever the data."""
+        inside = float(probability("level", level, zero=False, one=False))
+        high = -math.log1p(-inside) * self._largest + self.column.step
+        return -high, high
+
+    def forecast(self, values: ArrayLike) -> float:
+        """The standard deviation on public or made-up data; on private data it is private."""
+        codes = self.column.sorted(values, rows=self.statistic.rows)
+        local = self._local(codes)
+        squares = [self._scale(local, ceiling) ** 2 for ceiling in self.ceilings]
+        return math.sqrt(2 * float(sum(squares)) / len(squares)) * self.column.step
+
+    def _local(self, codes: Ints) -> Fraction:
+        """The local sensitivity of the rounded statistic, in steps."""
+        reach = self.statistic.reach(bounded(codes, self.column.span), 0)
+        return Fraction(reach, self.statistic.kept) + (not self.statistic.whole)
+
+    def _scale(self, local: Fraction, ceiling: Fraction) -> Fraction:
+        return ((1 - self.share) * local + self.share * ceiling * self._global) / self.epsilon
+
+    def release(self, values: ArrayLike, *, bits: Bits | None = None) -> float:
+        """The noisy statistic, between the bounds."""
+        source = system() if bits is None else bits
+        codes = self.column.sorted(values, rows=self.statistic.rows)
+        which = int(below(len(self.ceilings), 1, source)[0]) if len(self.ceilings) > 1 else 0
+        scale = self._scale(self._local(codes), self.ceilings[which])
+        noisy = math.floor(self.statistic.value(codes)) + laplace_draw(scale, source)
+        return self.column.number(min(max(noisy, 0), self.column.span))
+
+    def certify(self) -> Certificate:
+        """Integrate the divergence over pairs of local sensitivities and shifts, both directions.
+
+        The theorem is proved; this is a second route, on a grid that holds its worst case.
+        """
+        eps, b = float(self.epsilon), float(self.share)
+        sizes = (0.0, 0.1, 0.5, 0.9, 1.0)
+        worst = 0.0
+        for one in sizes:
+            for other in sizes:
+                left, right = ((1 - b) * one + b) / eps, ((1 - b) * other + b) / eps
+                for shift in {0.0, min(one, other)}:
+                    pair = (0.0, left), (shift, right)
+                    worst = max(worst, divergence(laplace_log_density, *pair, eps))
+        check = Check(
+            part=f"share {b:.6g} of the global sensitivity",
+            epsilon=eps,
+            claimed=float(self.delta),
+            exact=worst,
+            route="integrals of the densities, both directions",
+        )
+        return Certificate(mechanism=repr(self), guarantee=self.guarantee, checks=(check,)).demand()
+
+    def __repr__(self) -> str:
+        return f"weighted({self.name}, share {float(self.share):.4g}; {self.guarantee!r})"
+
+
+def weighted(  # noqa: PLR0913 - each has a default and a name
+    statistic: Name = "median",
+    *,
+    lower: Number,
+    upper: Number,
+    rows: int,
+    epsilon: Number,
+    delta: Number,
+    level: Number | None = None,
+    trim: int | None = None,
+    blur: tuple[Number, ...] | None = None,
+    grid: Number | None = None,
+    relation: Relation = Relation.REPLACE_ONE,
+) -> Weighted:
+    """A median, quantile, trimmed mean or mean with noise between local and global sensitivity.
+
+    The share b of the global sensitivity is the smallest that keeps ``delta``: it depends on
+    nothing private. ``blur`` replaces the global sensitivity by one of several multiples of it,
+    drawn anew for each release (blurred sensitivity); each must be at least 1, so it never helps.
+
+    Theorem: (epsilon, delta)-DP if one of ``rows`` rows is replaced.
+    Proof: `weighted_delta` holds for every ceiling that is at least the global sensitivity, and a
+        mixture over ceilings that do not depend on the data is no worse (joint convexity). The
+        noise is continuous, of a rational scale, and rounded to the grid: post-processing.
+    Source: B36-B38; the published constants are wrong, see the theory.
+    Needs: bounds, rows and grid public; 0 < delta < 1.
+    """
+    if relation is not Relation.REPLACE_ONE:
+        raise InvalidArgument("Weighted sensitivity is for a public number of rows: REPLACE_ONE.")
+    public = count("rows", rows)
+    chosen, name = trimmed(statistic, public, level, trim)
+    eps = positive("epsilon", epsilon)
+    dlt = probability("delta", delta, zero=False, one=False)
+    ceilings = (Fraction(1),) if blur is None else tuple(positive("blur", one) for one in blur)
+    if not ceilings or min(ceilings) < 1:
+        raise InvalidArgument(
+            "blur must hold multiples of the global sensitivity, each at least 1: with less than "
+            "that there is no guarantee."
+        )
+    return Weighted(
+        statistic=chosen,
+        column=Column.of(lower, upper, grid),
+        epsilon=eps,
+        delta=dlt,
+        share=smallest_share(float(eps), float(dlt)),
+        ceilings=ceilings,
+        name=name,
+    )

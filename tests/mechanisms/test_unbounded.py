@@ -1,0 +1,78 @@
+"""A mean without bounds: near the truth, one budget, and blind to all but its quantiles."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.relation import Relation
+from discreet.mechanisms.unbounded import unbounded_mean
+from discreet.noise.bits import seeded
+
+DATA = {
+    "normal": stats.norm(1000, 3),
+    "t": stats.t(5),
+    "exponential": stats.expon(scale=20),
+    "pareto": stats.pareto(5),
+    "negative": stats.norm(-5e6, 1e4),
+}
+
+
+@pytest.mark.parametrize("name", DATA)
+@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+def test_means_are_near(name, relation):
+    rows = 10_000
+    public = {"rows": rows} if relation is Relation.REPLACE_ONE else {}
+    mechanism = unbounded_mean(unit=1e-3, epsilon=1, relation=relation, **public)
+    law = DATA[name]
+    off = []
+    for seed in range(12):
+        values = law.rvs(rows, random_state=seed)
+        found = mechanism.release(values, bits=seeded(seed))
+        assert found.lower <= found.value <= found.upper
+        assert found.upper - found.lower < 100 * law.std()
+        assert found.std < 0.03 * law.std()
+        off.append((found.value - values.mean()) / law.std())
+    assert np.abs(off).max() < 0.2
+    assert abs(np.mean(off)) < 0.07
+
+
+def test_one_budget_pays_for_all():
+    for public in ({}, {"rows": 100, "relation": Relation.REPLACE_ONE}):
+        mechanism = unbounded_mean(unit=1, epsilon=1, **public)
+        assert mechanism.guarantee.epsilon() == pytest.approx(1.0, rel=1e-9)
+        assert mechanism.certify().holds
+
+
+def test_the_noise_of_the_sum_has_the_stated_scale():
+    """The noise pays for half the span (a row more or less), or for all of it (a row replaced)."""
+    values = np.repeat([-1.0, 1.0], 5000)
+    secret = unbounded_mean(unit=0.01, epsilon=1)
+    found = secret.release(values, bits=seeded(3))
+    share = 9 / 16
+    assert found.std == pytest.approx(
+        math.sqrt(2) * (found.upper - found.lower) / 2 / share / 10_000, rel=0.02
+    )
+    public = unbounded_mean(unit=0.01, epsilon=1, rows=10_000, relation=Relation.REPLACE_ONE)
+    found = public.release(values, bits=seeded(3))
+    assert found.std == pytest.approx(
+        math.sqrt(2) * (found.upper - found.lower) / (5 / 8) / 10_000, rel=1e-6
+    )
+
+
+def test_one_far_row_is_clipped():
+    values = np.append(np.random.default_rng(1).normal(0, 1, 5000), 1e300)
+    assert abs(unbounded_mean(unit=1e-3, epsilon=2).release(values, bits=seeded(2)).value) < 0.3
+
+
+def test_what_is_refused():
+    with pytest.raises(InvalidArgument, match="rows"):
+        unbounded_mean(unit=1, epsilon=1, rows=5)
+    with pytest.raises(InvalidArgument, match="rows"):
+        unbounded_mean(unit=1, epsilon=1, relation=Relation.REPLACE_ONE)
+    with pytest.raises(InvalidArgument, match="tail"):
+        unbounded_mean(unit=1, epsilon=1, tail=0.5)
+    with pytest.raises(Unsupported):
+        _ = unbounded_mean(unit=1, epsilon=1).std
