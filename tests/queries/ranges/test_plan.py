@@ -98,11 +98,12 @@ def check_ratios(sizes):
             f"{size:6} {workload!s:24} {best.name:45} {best.rmse:8.2f}",
             *map("{:.2f}".format, found),
         )
+        # Searches end a little differently on other machines: one percent of room.
         assert found[0] >= 3
         assert found[1] >= 2.7
-        assert found[2] >= 2.28
-        if size < 65536 and not isinstance(workload, w.Prefixes):
-            assert found[2] >= 2.5
+        assert found[2] >= 2.3
+        if not isinstance(workload, w.Prefixes):
+            assert found[2] >= (2.42 if size == 65536 else 2.48)
 
 
 def test_better_than_the_published_tree_on_a_small_domain():

@@ -22,8 +22,9 @@ from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import Relation
 from discreet.noise.law import Floats, Ints, floats
 from discreet.queries.budget import Move
+from discreet.queries.ranges import toeplitz
 from discreet.queries.ranges.strategy import LARGEST_COUNT, Contribution, Terms, matrix_move
-from discreet.queries.ranges.workload import Workload, gram, length, mean_squares
+from discreet.queries.ranges.workload import Prefixes, Workload, gram, length, mean_squares
 
 _BITS = 20
 LARGEST_GAUSSIAN = 2048
@@ -188,7 +189,7 @@ def optimal_gaussian(size: int, *, workload: Workload) -> Dense:
     wanted /= np.trace(wanted) / size
     wanted[np.diag_indices(size)] += 1e-6  # ranges outside of the workload stay answerable
     gap = _GAP if size <= _LARGE else _LARGE_GAP
-    logs = np.log(np.diag(wanted)) / 2
+    logs = _start(workload, wanted)
     tried: list[tuple[Floats, Floats]] = []
     for last in range(_ROUNDS, 0, -1):
         v = np.exp(logs)
@@ -206,6 +207,19 @@ def optimal_gaussian(size: int, *, workload: Workload) -> Dense:
         tried = [*tried[-_MEMORY:], (logs, 2 * (np.log(diagonal) - logs))]
         logs = _mixed(tried)
     raise AssertionError  # the last round returns
+
+
+def _start(workload: Workload, wanted: Floats) -> Floats:
+    """Where the search for multipliers starts, as logarithms."""
+    if not isinstance(workload, Prefixes):
+        return floats(np.log(np.diag(wanted)) / 2)
+    # The normalised square root is nearly the best for prefixes, and the best X has X V X = G.
+    size = len(wanted)
+    norms = toeplitz.column_norms(toeplitz.coefficients(size))
+    steps = toeplitz.inverse_coefficients(size)
+    inverse = norms[:, None] * scipy.linalg.toeplitz(steps, np.zeros(size))
+    x = inverse @ inverse.T
+    return floats(np.log(((x @ wanted) * x).sum(axis=1)))
 
 
 def _mixed(tried: list[tuple[Floats, Floats]]) -> Floats:
