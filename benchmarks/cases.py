@@ -319,16 +319,15 @@ DISCLOSURE = (
 )
 
 
-def _local(kind: str, categories: int, peers: Mapping[str, Params]) -> Case:
-    more: Params = {"family": 1_000} if kind == "fast_olh" else {}
-    scaled = kind.endswith("_scaled")
+def _local(kind: str, categories: int, peers: Mapping[str, Params], *, label: str = "") -> Case:
+    # multi-freq-ldpy cuts shares at zero and scales the rest.
+    scaled: Params = {"scaled": 1, "told": 1} if "multi_freq_ldpy" in peers else {}
+    how = ", cut and scaled" if scaled else label
     return Case(
-        name=f"{kind.removesuffix('_scaled').replace('_', ' ')}, {categories} categories, "
-        f"1e6 clients{', shares not negative' * scaled}",
+        name=f"{kind}, {categories} categories, 1e6 clients{how}",
         kind=f"local_{kind}",
-        params={"n": MILLION, "categories": categories, "epsilon": 1.0, **more}
-        | ({"told": 1} if scaled else {}),
-        warm={"n": 100, **dict.fromkeys(more, 2)},
+        params={"n": MILLION, "categories": categories, "epsilon": 1.0, **scaled},
+        warm={"n": 100},
         size="n",
         peers=peers,
     )
@@ -346,6 +345,8 @@ def _written(kind: str, label: str, hashed: int, categories: int, width: int) ->
     )
 
 
+_SHARED = " (the peer: 1000 shared functions)"
+
 # Encode, aggregate, estimate. Peers get their own form of reports in memory, one by one.
 LOCAL = (
     _local("oue", 128, {"pure_ldp": NONE}),
@@ -353,18 +354,18 @@ LOCAL = (
     _local("oue", 65_536, {"pure_ldp": {"n": 5_000}}),
     _local("sue", 128, {"pure_ldp": NONE}),
     _local("sue", 1_024, {"pure_ldp": NONE}),
-    _local("oue_scaled", 128, {"multi_freq_ldpy": NONE}),
+    _local("oue", 128, {"multi_freq_ldpy": NONE}),
     # Its reports are doubles: a million of them would take eight gigabytes.
-    _local("oue_scaled", 1_024, {"multi_freq_ldpy": {"n": 100_000, "told": 0}}),
-    _local("subset_scaled", 128, {"multi_freq_ldpy": NONE}),
-    _local("subset_scaled", 1_024, {"multi_freq_ldpy": NONE}),
+    _local("oue", 1_024, {"multi_freq_ldpy": {"n": 100_000, "told": 0}}),
+    _local("subset", 128, {"multi_freq_ldpy": NONE}),
+    _local("subset", 1_024, {"multi_freq_ldpy": NONE}),
     _local("olh", 128, {"pure_ldp": {"n": 100_000}}),
     _local("olh", 1_024, {"pure_ldp": {"n": 10_000}}),
     _local("olh", 65_536, {"pure_ldp": {"n": 200}}),
-    _local("olh_scaled", 128, {"multi_freq_ldpy": {"n": 100_000, "told": 0}}),
-    _local("olh_scaled", 1_024, {"multi_freq_ldpy": {"n": 10_000, "told": 0}}),
-    _local("fast_olh", 128, {"pure_ldp": NONE}),
-    _local("fast_olh", 1_024, {"pure_ldp": NONE}),
+    _local("olh", 128, {"multi_freq_ldpy": {"n": 100_000, "told": 0}}),
+    _local("olh", 1_024, {"multi_freq_ldpy": {"n": 10_000, "told": 0}}),
+    _local("olh", 128, {"pure_ldp": {"family": 1_000}}, label=_SHARED),
+    _local("olh", 1_024, {"pure_ldp": {"family": 1_000}}, label=_SHARED),
     _local("hadamard", 128, {"pure_ldp": NONE}),
     _local("hadamard", 1_024, {"pure_ldp": NONE}),
     _local("hadamard", 65_536, {"pure_ldp": NONE}),

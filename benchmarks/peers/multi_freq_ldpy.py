@@ -13,7 +13,7 @@ from multi_freq_ldpy.pure_frequency_oracles.UE import UE_Aggregator_MI, UE_Clien
 Round = Callable[[], float | None]
 
 
-def local_oue_scaled(*, n: int, categories: int, epsilon: float, told: int) -> Round:
+def local_oue(*, n: int, categories: int, epsilon: float, told: int, **_: int) -> Round:
     """Optimised unary encoding."""
     return _round(
         n,
@@ -24,7 +24,7 @@ def local_oue_scaled(*, n: int, categories: int, epsilon: float, told: int) -> R
     )
 
 
-def local_subset_scaled(*, n: int, categories: int, epsilon: float, told: int) -> Round:
+def local_subset(*, n: int, categories: int, epsilon: float, told: int, **_: int) -> Round:
     """Subset selection."""
     return _round(
         n,
@@ -35,7 +35,7 @@ def local_subset_scaled(*, n: int, categories: int, epsilon: float, told: int) -
     )
 
 
-def local_olh_scaled(*, n: int, categories: int, epsilon: float, told: int) -> Round:
+def local_olh(*, n: int, categories: int, epsilon: float, told: int, **_: int) -> Round:
     """Local hashing."""
     return _round(
         n,

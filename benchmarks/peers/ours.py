@@ -284,44 +284,29 @@ def _people(n: int) -> tuple[pl.DataFrame, dict[str, disclosure.Hierarchy]]:
     }
 
 
-def local_oue(*, n: int, categories: int, epsilon: float) -> _Round:
+def local_oue(*, categories: int, epsilon: float, **given: int) -> _Round:
     """Optimised unary encoding."""
-    return _round(oue(categories=categories, epsilon=epsilon), n)
+    return _round(oue(categories=categories, epsilon=epsilon), **given)
 
 
-def local_sue(*, n: int, categories: int, epsilon: float) -> _Round:
+def local_sue(*, categories: int, epsilon: float, **given: int) -> _Round:
     """Symmetric unary encoding."""
-    return _round(sue(categories=categories, epsilon=epsilon), n)
+    return _round(sue(categories=categories, epsilon=epsilon), **given)
 
 
-def local_olh(*, n: int, categories: int, epsilon: float) -> _Round:
+def local_subset(*, categories: int, epsilon: float, **given: int) -> _Round:
+    """Subset selection."""
+    return _round(subset_selection(categories=categories, epsilon=epsilon), **given)
+
+
+def local_olh(*, categories: int, epsilon: float, **given: int) -> _Round:
     """Local hashing, with a hash function for each client."""
-    return _round(olh(categories=categories, epsilon=epsilon), n)
+    return _round(olh(categories=categories, epsilon=epsilon), **given)
 
 
-def local_fast_olh(*, n: int, categories: int, epsilon: float, **_: int) -> _Round:
-    """The same: there is no need for a small family of functions."""
-    return local_olh(n=n, categories=categories, epsilon=epsilon)
-
-
-def local_hadamard(*, n: int, categories: int, epsilon: float) -> _Round:
+def local_hadamard(*, categories: int, epsilon: float, **given: int) -> _Round:
     """Hadamard response."""
-    return _round(hadamard_response(categories=categories, epsilon=epsilon), n)
-
-
-def local_oue_scaled(*, n: int, categories: int, epsilon: float, **_: int) -> _Round:
-    """Optimised unary encoding, made a distribution."""
-    return _round(oue(categories=categories, epsilon=epsilon), n, projected=True)
-
-
-def local_olh_scaled(*, n: int, categories: int, epsilon: float, **_: int) -> _Round:
-    """Local hashing, made a distribution."""
-    return _round(olh(categories=categories, epsilon=epsilon), n, projected=True)
-
-
-def local_subset_scaled(*, n: int, categories: int, epsilon: float, **_: int) -> _Round:
-    """Subset selection, made a distribution."""
-    return _round(subset_selection(categories=categories, epsilon=epsilon), n, projected=True)
+    return _round(hadamard_response(categories=categories, epsilon=epsilon), **given)
 
 
 def local_write(*, n: int, categories: int, **given: int) -> Callable[[], None]:
@@ -365,8 +350,9 @@ def _reports(
     return _folder() / "reports.dlr", Collection(randomiser=oracle)
 
 
-def _round(oracle: Oracle, n: int, *, projected: bool = False) -> _Round:
+def _round(oracle: Oracle, *, n: int, scaled: int = 0, told: int = 1) -> _Round:
     """Encode, aggregate and estimate; the root mean squared error of shares times sqrt(n)."""
+    del told  # an answer costs nothing
     categories = oracle.categories
     codes = (categories * np.random.default_rng(1).random(n) ** 2).astype(np.int64)
     truth = np.bincount(codes, minlength=categories) / n
@@ -377,7 +363,7 @@ def _round(oracle: Oracle, n: int, *, projected: bool = False) -> _Round:
         for start in range(0, n, some):
             total.add(oracle.encode(codes[start : start + some]))
         found = total.estimate()
-        shares = found.projected().shares if projected else found.shares
+        shares = found.norm_mul().shares if scaled else found.shares
         return float(np.sqrt(np.mean((shares - truth) ** 2) * n))
 
     return work

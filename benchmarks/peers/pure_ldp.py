@@ -38,18 +38,15 @@ def local_sue(*, n: int, categories: int, epsilon: float) -> Round:
     )
 
 
-def local_olh(*, n: int, categories: int, epsilon: float) -> Round:
-    """Local hashing, with a hash function for each client."""
-    return _round(
-        n,
-        categories,
-        lambda: LHClient(epsilon, categories, use_olh=True),
-        lambda: LHServer(epsilon, categories, use_olh=True),
-    )
-
-
-def local_fast_olh(*, n: int, categories: int, epsilon: float, family: int) -> Round:
-    """Local hashing with few hash functions, whose values are tabulated beforehand."""
+def local_olh(*, n: int, categories: int, epsilon: float, family: int = 0) -> Round:
+    """Local hashing: a function for each client, or ``family`` of them, tabulated beforehand."""
+    if not family:
+        return _round(
+            n,
+            categories,
+            lambda: LHClient(epsilon, categories, use_olh=True),
+            lambda: LHServer(epsilon, categories, use_olh=True),
+        )
     server = FastLHServer(epsilon, categories, family, use_olh=True)
 
     def emptied() -> Any:
