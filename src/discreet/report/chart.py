@@ -6,13 +6,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from textwrap import wrap
 
 _WIDTH, _HEIGHT = 460, 300
 _LEFT, _TOP, _RIGHT, _BOTTOM = 74, 34, 236, 76
-_DASHES = ("", "7 3", "2 3", "9 3 2 3", "4 2", "12 4", "1 2", "6 2 2 2 2 2")
-_MARKS = ("circle", "square", "triangle", "diamond", "cross", "ring", "bar", "box")
+_DASHES = ("", "7 3", "2 3", "9 3 2 3", "4 2", "12 4", "1 2", "6 2 2 2 2 2", "3 1")
+_MARKS = ("circle", "square", "triangle", "diamond", "cross", "ring", "bar", "box", "plus")
 _MOST_WORDS = 5
-_GREYS = ("#000", "#555", "#000", "#555", "#000", "#555", "#000", "#555")
+_GREYS = ("#000", "#555", "#000", "#555", "#000", "#555", "#000", "#555", "#000")
+_LEGEND = 31
+"""Letters beside a mark; longer labels take a second line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,8 @@ class Axis:
     log: bool = False
     words: Callable[[float], str] | None = None
     """What is written at a tick, if that is not its number; nothing there, no tick."""
+    zero: bool = True
+    """Whether zero is on it, unless by logarithms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +58,7 @@ def curves(
     note: str,
     band: Band | None = None,
 ) -> str:
-    """A chart of up to eight curves; what is infinite, or not positive on logs, is left out."""
+    """A chart of up to nine curves; what is infinite, or not positive on logs, is left out."""
     across = _Scale.of([v for line in lines for v in line.x], x, start=_LEFT, end=_LEFT + _WIDTH)
     heights = [v for line in lines for v in line.y]
     heights += [] if band is None else [*band.low, *band.high]
@@ -70,9 +75,10 @@ def curves(
         *_axes(across, up, x, y),
     ]
     parts += [] if band is None else [_between(band, across, up)]
+    every = 20 if all(len(line.label) <= _LEGEND for line in lines) else 32
     for i, line in enumerate(lines):
         parts += _curve(line, i, across, up)
-        parts += _legend(line, i)
+        parts += _legend(line, i, every)
     parts.append(f'<text x="4" y="{height - 8}" fill="#555" font-size="11">{escape(note)}</text>')
     return "\n".join([*parts, "</svg>"])
 
@@ -91,7 +97,7 @@ class _Scale:
     def of(cls, values: Sequence[float], axis: Axis, *, start: float, end: float) -> _Scale:
         kept = [v for v in values if math.isfinite(v) and (v > 0 or not axis.log)] or [1.0]
         low, high = min(kept), max(kept)
-        if not axis.log:
+        if axis.zero and not axis.log:
             low, high = min(low, 0.0), high * 1.04 if high > 0 else 0.0
         if low == high:
             low, high = (low / 2, high * 2) if axis.log else (low - 0.5, high + 0.5)
@@ -186,14 +192,17 @@ def _curve(line: Curve, i: int, across: _Scale, up: _Scale) -> list[str]:
     return parts + [_mark(px, py, i) for px, py in places[::every]]
 
 
-def _legend(line: Curve, i: int) -> list[str]:
-    left, y = _LEFT + _WIDTH + 12, _TOP + 10 + 20 * i
+def _legend(line: Curve, i: int, every: int) -> list[str]:
+    left, y = _LEFT + _WIDTH + 12, _TOP + 10 + every * i
     parts = []
     if line.joined:
         parts.append(f'<polyline points="{left},{y} {left + 34},{y}" fill="none" {_stroke(i)}/>')
     parts.append(_mark(left + 17, y, i))
-    parts.append(f'<text x="{left + 42}" y="{y + 4}">{escape(line.label)}</text>')
-    return parts
+    rows = wrap(line.label, _LEGEND, max_lines=2, placeholder="…") or [""]
+    return parts + [
+        f'<text x="{left + 42}" y="{y + 4 + 13 * row}" font-size="11">{escape(words)}</text>'
+        for row, words in enumerate(rows)
+    ]
 
 
 def _stroke(i: int) -> str:
@@ -221,6 +230,8 @@ def _mark(x: float, y: float, i: int) -> str:
             corners = ((0, -4), (4, 0), (0, 4), (-4, 0))
         case "bar":
             corners = ((0, -5), (0, 5))
+        case "plus":
+            corners = ((0, -4), (0, 4), (0, 0), (-4, 0), (4, 0), (0, 0))
         case _:
             corners = ((-3, -3), (3, 3), (0, 0), (3, -3), (-3, 3), (0, 0))
     path = " ".join(f"{x + dx:.1f},{y + dy:.1f}" for dx, dy in corners)

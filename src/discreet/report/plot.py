@@ -1,21 +1,35 @@
-"""A release as a picture."""
+"""Results as pictures: a release, and what comes out of the local model."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from discreet.core.errors import InvalidArgument
 from discreet.queries.quantiles import Quantiles
-from discreet.report import svg
+from discreet.report import local, panels, svg
 from discreet.report.figures import save_bars
 from discreet.table.release import Release, worth
 
 
-def plot(release: Release, path: str | Path, *, level: float = 0.95) -> Path:
-    """Draw a release as bars with error bars into a file; the format follows the suffix.
+def plot(result: object, path: str | Path, *, level: float = 0.95) -> Path:
+    """Draw a result with its errors into a file; the format follows the suffix.
 
-    SVG needs nothing; other formats need matplotlib (``pip install 'discreet[plot]'``).
+    Takes a release, counts and estimates of the local model, and plans that compare. SVG needs
+    nothing; other formats need matplotlib (``pip install 'discreet[plot]'``).
     """
     target = Path(path)
+    if isinstance(result, Release):
+        return _plot_release(result, target, level=level)
+    drawn = local.panels(result, level=level)
+    if drawn is None:
+        raise InvalidArgument(
+            f"result must be what can be drawn, got {type(result).__name__}. These can: Release, "
+            f"{', '.join(local.KINDS)}."
+        )
+    return panels.save(drawn, target)
+
+
+def _plot_release(release: Release, target: Path, *, level: float) -> Path:
     if target.suffix.lower() == ".svg":
         target.write_text(picture(release, level=level), encoding="utf-8")
         return target

@@ -21,21 +21,21 @@ def bars(
     title: str,
     note: str,
     dots: bool = False,
+    log: bool = False,
 ) -> str:
     """Horizontal bars whose whiskers reach from ``low`` to ``high``; the first 40 of them.
 
-    With ``dots`` places are shown and not sizes, so the axis need not begin at zero.
+    With ``dots`` places are shown and not sizes, so the axis need not begin at zero. With ``log``
+    it begins at a power of ten.
     """
     many = min(len(labels), _MOST)
     shown = [x for x in (*values[:many], *low[:many], *high[:many]) if x is not None]
-    shown += [] if dots else [0.0]
-    start, end = min(shown), max(shown)
-    if start == end:
-        start, end = start - (abs(start) or 1.0) / 2, end + (abs(end) or 1.0) / 2
-    span = end - start
+    start, end = log_ends(shown) if log else plain_ends(shown if dots else [*shown, 0.0])
 
     def x(value: float) -> float:
-        return _LEFT + _PLOT * (value - start) / span
+        if log:
+            return _LEFT + _PLOT * math.log(max(value, start) / start) / math.log(end / start)
+        return _LEFT + _PLOT * (value - start) / (end - start)
 
     width, height = _LEFT + _PLOT + _RIGHT, _TOP + _ROW * many + _BOTTOM
     lines = [
@@ -50,9 +50,9 @@ def bars(
         y = _TOP + _ROW * i
         lines += _bar(x, y, _cut(labels[i], 28), values[i], (low[i], high[i]), dots=dots)
     base = _TOP + _ROW * many
-    foot = start if dots else 0.0
+    foot = start if dots or log else 0.0
     lines.append(_line(x(foot), _TOP, x(foot), base))
-    for tick in _ticks(start, end):
+    for tick in _tens(start, end) if log else _ticks(start, end):
         lines.append(_line(x(tick), base, x(tick), base + 4))
         lines.append(
             f'<text x="{x(tick):.1f}" y="{base + 17}" text-anchor="middle">{_number(tick)}</text>'
@@ -99,6 +99,26 @@ def _line(x1: float, y1: float, x2: float, y2: float) -> str:
         f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" '
         'stroke="#000" stroke-width="1.2"/>'
     )
+
+
+def plain_ends(shown: Sequence[float]) -> tuple[float, float]:
+    """The smallest and the largest; apart, if there is only one."""
+    start, end = min(shown), max(shown)
+    if start == end:
+        return start - (abs(start) or 1.0) / 2, end + (abs(end) or 1.0) / 2
+    return start, end
+
+
+def log_ends(shown: Sequence[float]) -> tuple[float, float]:
+    """The power of ten below all that is positive, and the largest."""
+    positive = [value for value in shown if value > 0] or [1.0]
+    start = 10.0 ** math.floor(math.log10(min(positive) / 1.5))
+    return start, max(positive)
+
+
+def _tens(start: float, end: float) -> list[float]:
+    first, last = round(math.log10(start)), math.floor(math.log10(end))
+    return [10.0**k for k in range(first, last + 1)]
 
 
 def _ticks(start: float, end: float) -> list[float]:

@@ -1,0 +1,285 @@
+"""Estimates of the local model as panels: shares, ranges, distributions, means, texts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from discreet.core.check import probability
+from discreet.local.aggregate import Aggregate
+from discreet.local.state import State
+from discreet.mechanisms.local.distribution import Bootstrap, Distribution
+from discreet.mechanisms.local.frequencies import Frequencies
+from discreet.mechanisms.local.longitudinal import Memoised
+from discreet.mechanisms.local.mean import Mean
+from discreet.mechanisms.local.oracle import Oracle
+from discreet.mechanisms.local.randomiser import Randomiser
+from discreet.noise.law import Floats
+from discreet.queries.ranges.domain import Domain
+from discreet.queries.ranges.local.adaptive import Adaptive
+from discreet.queries.ranges.local.found import Found
+from discreet.queries.ranges.local.release import LocalRanges
+from discreet.queries.ranges.release import Polished
+from discreet.report import ladder
+from discreet.report.chart import Axis, Band, Curve
+from discreet.report.panels import Bars, Lines, Panel
+from discreet.table.release import worth
+
+KINDS = (
+    *("State", "Aggregate", "Adaptive", "Frequencies", "LocalRanges", "Polished", "Distribution"),
+    *("Bootstrap", "Mean", "a dict of means", "Found", "LocalPlan", "Ladder", "BestAdditive"),
+)
+"""What is drawn, for those who asked for something else."""
+_TOP = 20
+_PARTS = 16
+_POINTS = 300
+_NONE = "No reports: nothing is known."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What an estimate itself does not know: the level asked for, the cost, names of categories."""
+
+    level: float
+    cost: str = ""
+    labels: Sequence[str] = ()
+
+    @property
+    def often(self) -> str:
+        """The level in words; errors are taken to be normal."""
+        return f"about {100 * self.level:g} times of 100"
+
+    def by(self, randomiser: Randomiser) -> Told:
+        """Together with what one report costs."""
+        return replace(self, cost=_cost(randomiser))
+
+    def after(self, reports: int) -> str:
+        """How many reports there were, and what each of them cost."""
+        return f"({reports:,} reports{self.cost})"
+
+
+def panels(shown: object, *, level: float = 0.95) -> tuple[Panel, ...] | None:
+    """How an object of the local model, or a comparison, is drawn; None if it cannot be."""
+    inside = float(probability("level", level, zero=False, one=False))
+    return _panels(shown, Told(level=inside)) or ladder.panels(shown)
+
+
+def _panels(shown: object, told: Told) -> tuple[Panel, ...] | None:
+    match shown:
+        case State():
+            labelled = replace(told, labels=shown.collection.labels)
+            return _panels(shown.aggregate, labelled)
+        case Aggregate():
+            return _panels(shown.estimate(), told.by(shown.randomiser))
+        case Adaptive():
+            return _panels(shown.estimate(), told.by(shown.randomiser))
+        case Frequencies():
+            return (_shares(shown, told),)
+        case LocalRanges():
+            cost = replace(told, cost=f" of {worth(shown.guarantee)}")
+            return _parts(shown, cost), _cumulative(shown, cost)
+        case Polished():
+            return (_polished(shown, told),)
+        case Distribution() | Bootstrap():
+            return (_density(shown, told),)
+        case Mean():
+            return (_mean("mean", shown, told),)
+        case dict() if shown and all(isinstance(one, Mean) for one in shown.values()):
+            return tuple(_mean(str(name), one, told) for name, one in shown.items())
+        case Found():
+            return (_texts(shown, told),)
+    return None
+
+
+def _shares(found: Frequencies, told: Told) -> Bars:
+    """The largest shares with their intervals."""
+    if isinstance(found.oracle, Oracle):
+        told = told.by(found.oracle)
+    size = len(found.shares)
+    order = [share.category for share in found.top(_TOP)]
+    exact = found.adjusted in ("", "pinned") and found.reports > 0
+    note = f"Whiskers: {told.often}, each by itself."
+    if not found.reports:
+        note = _NONE
+    elif not exact:
+        note = f"After {found.adjusted}(): no error is known."
+    elif size > _TOP:
+        note += " Being the largest, they tend to be too large."
+    low, high = found.interval(told.level) if exact else (None, None)
+    which = f"The {_TOP} largest of {size:,} shares" if size > _TOP else f"{size} shares"
+    return Bars(
+        labels=[told.labels[i] if told.labels else str(i) for i in order],  # type: ignore[index]
+        values=_percent(found.shares, order),
+        low=_percent(low, order),
+        high=_percent(high, order),
+        title=f"{which} {told.after(found.reports)}",
+        note=note,
+        unit="% of the clients",
+    )
+
+
+def _texts(found: Found, told: Told) -> Bars:
+    """Heavy hitters, most frequent first."""
+    order = range(len(found.items))
+    low, high = found.interval(told.level)
+    note = (
+        f"Whiskers: {told.often}, each by itself. Near the threshold shares are a little too high."
+    )
+    return Bars(
+        labels=found.texts,
+        values=_percent(found.shares, order),
+        low=_percent(low, order),
+        high=_percent(high, order),
+        title=f"{len(order)} texts that stand out {told.after(found.reports)}",
+        note=note if found.items else "Nothing stands out of the noise.",
+        unit="% of the clients",
+    )
+
+
+def _mean(name: str, mean: Mean, told: Told) -> Bars:
+    low, high = mean.interval(told.level)
+    lower, upper = mean.bounds
+    return Bars(
+        labels=[name],
+        values=[mean.value],
+        low=[low],
+        high=[high],
+        title=f"Mean between {lower:g} and {upper:g} {told.after(mean.reports)}",
+        note=f"The whisker holds the mean {told.often}.",
+        unit="In the unit of the numbers",
+        dots=True,
+    )
+
+
+def _parts(release: LocalRanges, told: Told) -> Bars:
+    """Equal parts of the domain with their intervals; single cells if they are few."""
+    domain = release.domain
+    spans = _spans(domain)
+    first, last = ([end[side] for end in spans] for side in (0, 1))
+    low, high = release.interval(first, last, level=told.level)
+    order = range(len(spans))
+    return Bars(
+        labels=[str(a) if a == b else f"{_word(a)} – {_word(b)}" for a, b in spans],
+        values=release.answer_many(first, last).tolist(),
+        low=_at(low, order),
+        high=_at(high, order),
+        title=f"{domain} in {len(spans)} parts {told.after(release.reports)}",
+        note=f"Whiskers hold the number without noise {told.often}, each by itself."
+        if release.reports
+        else _NONE,
+        unit="Clients",
+    )
+
+
+def _cumulative(release: LocalRanges, told: Told) -> Lines:
+    """How many clients there are up to each cell, with a band that holds all of it."""
+    curve = release.cdf(level=told.level)
+    places = _places(release.domain)
+    known = release.reports > 0 and bool(np.isfinite(curve.high).all())
+    x = places.astype(float).tolist()
+    return Lines(
+        lines=[Curve(label="up to here", x=x, y=curve.values[places].tolist())],
+        x=_cells(release.domain),
+        y=Axis(label="clients up to here"),
+        title=f"Clients of {release.domain} up to each value {told.after(release.reports)}",
+        note=f"The grey band holds all of the curve without noise {told.often}."
+        if known
+        else "Some level has no reports: the error is not known."
+        if release.reports
+        else _NONE,
+        band=Band(x=x, low=curve.low[places].tolist(), high=curve.high[places].tolist())
+        if known
+        else None,
+    )
+
+
+def _polished(found: Polished, told: Told) -> Lines:
+    """The same without a band: no error is known."""
+    places = _places(found.domain)
+    sums = np.cumsum(found.cells)
+    in_all = told.after(round(found.pinned)) if told.cost else f"({found.pinned:,.0f} in all)"
+    return Lines(
+        lines=[Curve(label="up to here", x=places.astype(float).tolist(), y=sums[places].tolist())],
+        x=_cells(found.domain),
+        y=Axis(label="clients up to here" if told.cost else "rows up to here"),
+        title=f"{found.domain} up to each value {in_all}",
+        note="Made non-negative: biased, and no error is known.",
+    )
+
+
+def _density(found: Distribution | Bootstrap, told: Told) -> Lines:
+    """Share by unit, as steps; from a bootstrap with about where the truth is."""
+    estimate = found.estimate if isinstance(found, Bootstrap) else found
+    x = np.repeat(estimate.edges, 2)[1:-1].tolist()
+    note = "No error is known: simulate it with bootstrap()." if estimate.reports else _NONE
+    band = None
+    if isinstance(found, Bootstrap):
+        low, high = found.interval(lambda one: one.density, told.level)
+        note = f"Grey: where the truth is, each by itself {told.often}; simulated, no theorem."
+        band = Band(x=x, low=_steps(np.maximum(low, 0)), high=_steps(np.maximum(high, 0)))
+    if not estimate.converged:
+        note = f"Not settled: more iterations would move it. {note}"
+    return Lines(
+        lines=[Curve(label="estimate", x=x, y=_steps(estimate.density))],
+        x=Axis(label="number, in its unit", zero=False),
+        y=Axis(label="share of the clients by unit"),
+        title=f"Distribution in {len(estimate.shares)} cells {told.after(estimate.reports)}",
+        note=note,
+        band=band,
+    )
+
+
+def _steps(values: Floats) -> list[float]:
+    return np.repeat(values, 2).tolist()
+
+
+def _spans(domain: Domain) -> list[tuple[Any, Any]]:
+    marks = np.unique(np.linspace(0, domain.size, _PARTS + 1).astype(np.int64))
+    return [(_end(domain, a, 0), _end(domain, b - 1, 1)) for a, b in pairwise(marks.tolist())]
+
+
+def _end(domain: Domain, cell: int, side: int) -> Any:
+    """The label at which a range starts (0) or ends (1) that has this cell there."""
+    label = domain.label(cell)
+    return label[side] if isinstance(label, tuple) else label  # bins have two edges
+
+
+def _places(domain: Domain) -> Any:
+    return np.unique(np.linspace(0, domain.size - 1, _POINTS).astype(np.int64))
+
+
+def _cells(domain: Domain) -> Axis:
+    def words(tick: float) -> str:
+        inside = tick == int(tick) and 0 <= tick < domain.size
+        return _word(_end(domain, int(tick), 1))[:12] if inside else ""
+
+    return Axis(label=str(domain), words=words)
+
+
+def _word(label: object) -> str:
+    return f"{label:g}" if isinstance(label, float) else str(label)
+
+
+def _at(values: Any, order: Sequence[Any] | range) -> list[Any]:
+    """Those at some places; None where nothing finite is known."""
+    if values is None:
+        return [None] * len(order)
+    found = (float(values[i]) for i in order)
+    return [value if math.isfinite(value) else None for value in found]
+
+
+def _percent(shares: Any, order: Sequence[Any] | range) -> list[Any]:
+    return [None if share is None else 100 * share for share in _at(shares, order)]
+
+
+def _cost(randomiser: Randomiser) -> str:
+    """What one report costs its client, and all of them where a response is kept."""
+    cost = f" of {worth(randomiser.guarantee)}"
+    if isinstance(randomiser, Memoised):
+        cost += f", {worth(randomiser.after())} a period"
+    return cost
