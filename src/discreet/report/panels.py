@@ -10,14 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias
 
 from discreet.core.errors import Unsupported
 from discreet.report import svg
 from discreet.report.chart import Axis, Band, Curve, curves
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _STYLES = (
     ("-", "o", "0"),
@@ -69,8 +66,8 @@ class Bars:
             log=self.log,
         )
 
-    def draw(self, axes: Axes) -> None:
-        """With matplotlib."""
+    def draw(self, axes: Any) -> None:
+        """Into axes of matplotlib."""
         many = min(len(self.labels), _MOST)
         rows = range(many)
         values = self.values[:many]
@@ -129,8 +126,8 @@ class Lines:
             self.lines, x=self.x, y=self.y, title=self.title, note=self.note, band=self.band
         )
 
-    def draw(self, axes: Axes) -> None:
-        """With matplotlib."""
+    def draw(self, axes: Any) -> None:
+        """Into axes of matplotlib."""
         if self.band is not None:
             axes.fill_between(self.band.x, self.band.low, self.band.high, color="0.8", linewidth=0)
         for i, line in enumerate(self.lines):
