@@ -29,6 +29,7 @@ from discreet.queries.ranges.question import plan_ranges
 from discreet.queries.ranges.release import RangeRelease
 from discreet.queries.ranges.stream_plan import plan_stream
 from discreet.report.plot import plot
+from discreet.table.descent import FineQuantiles
 from discreet.table.ranges import ChargedGrid, ChargedRanges
 from discreet.table.release import Release
 from discreet.table.stream import stream
@@ -39,6 +40,7 @@ __all__ = [
     "BudgetExceeded",
     "ChargedGrid",
     "ChargedRanges",
+    "FineQuantiles",
     "GridRelease",
     "Guarantee",
     "InvalidArgument",
