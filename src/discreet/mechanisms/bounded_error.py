@@ -1,0 +1,140 @@
+"""Laws of the error of releases that stay between bounds, for forecasts and advice."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.mechanisms.column import Column
+from discreet.noise.law import Floats
+
+# Noise of up to so many steps is summed over its lattice, wider noise over so many cells a side.
+_FEW_STEPS = 128
+_CELLS = 4097
+# Scales beyond which nothing counts.
+_REACH = 45
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorLaw:
+    """Errors in the unit of the data, in order, and how likely they are."""
+
+    errors: Floats
+    masses: Floats
+
+    @property
+    def bias(self) -> float:
+        """Expected error."""
+        return float(self.errors @ self.masses)
+
+    @property
+    def root_mean_square(self) -> float:
+        """Root of the expected squared error."""
+        return math.sqrt(float(self.errors**2 @ self.masses))
+
+    @property
+    def mean_absolute(self) -> float:
+        """Expected size of the error."""
+        return float(np.abs(self.errors) @ self.masses)
+
+    def size(self, level: float) -> float:
+        """The size that errors do not pass with probability ``level``."""
+        sizes = np.abs(self.errors)
+        order = np.argsort(sizes, kind="stable")
+        reached = np.cumsum(self.masses[order]) >= level * (1 - 1e-12)
+        return float(sizes[order][min(int(reached.argmax()), len(sizes) - 1)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Window:
+    """The errors that are possible around one truth, as points or as cells.
+
+    Points are those of the lattice of the release; where the noise is many steps wide, cells with
+    the masses of the continuous law.
+    """
+
+    below: float
+    """Distance from the truth to the lower bound, in steps."""
+    above: float
+    scale: float
+    ends: tuple[Floats, Floats]
+    """Both ends of the cells; the same array for points."""
+
+    @classmethod
+    def of(cls, steps: int, column: Column, scale: float) -> _Window:
+        """Around a truth so many steps above the lower bound."""
+        below, above = steps, column.span - steps
+        reach = math.ceil(_REACH * scale)
+        low, high = -min(below, reach), min(above, reach)
+        if scale <= _FEW_STEPS:
+            points = np.arange(low, high + 1, dtype=np.float64)
+            ends = (points, points)
+        else:
+            edges = np.concatenate((np.linspace(low, 0, _CELLS), np.linspace(0, high, _CELLS)[1:]))
+            ends = (edges[:-1], edges[1:])
+        return cls(below=below, above=above, scale=scale, ends=ends)
+
+    @property
+    def is_lattice(self) -> bool:
+        return self.ends[0] is self.ends[1]
+
+    @property
+    def errors(self) -> Floats:
+        """In steps."""
+        return (self.ends[0] + self.ends[1]) / 2
+
+    def masses(self, distances: tuple[Floats, Floats]) -> Floats:
+        """Noise without bounds at these distances from the truth, given by both ends of a cell."""
+        one, other = (np.exp(-distance / self.scale) for distance in distances)
+        if self.is_lattice:
+            ratio = math.exp(-1 / self.scale)
+            return one * (-math.expm1(-1 / self.scale) / (1 + ratio))
+        masses: Floats = np.abs(one - other) / 2
+        return masses
+
+    def beyond(self, distance: float) -> float:
+        """Noise that goes farther than this to one side."""
+        if self.is_lattice:
+            return math.exp(-(distance + 1) / self.scale) / (1 + math.exp(-1 / self.scale))
+        return math.exp(-distance / self.scale) / 2
+
+
+def bounded_error(steps: int, column: Column, scale: float) -> ErrorLaw:
+    """Noise conditioned on the bounds, so many steps above the lower one."""
+    window = _Window.of(steps, column, scale)
+    low, high = window.ends
+    masses = window.masses((np.abs(low), np.abs(high)))
+    return ErrorLaw(errors=window.errors * column.step, masses=masses / masses.sum())
+
+
+def clamped_error(steps: int, column: Column, scale: float) -> ErrorLaw:
+    """Laplace noise, with what leaves set to the nearer bound."""
+    window = _Window.of(steps, column, scale)
+    low, high = window.ends
+    inside = window.masses((np.abs(low), np.abs(high)))
+    errors = np.concatenate(([-window.below], window.errors, [window.above]))
+    masses = np.concatenate(([window.beyond(window.below)], inside, [window.beyond(window.above)]))
+    return ErrorLaw(errors=errors * column.step, masses=masses)
+
+
+def folded_error(steps: int, column: Column, scale: float) -> ErrorLaw:
+    """Laplace noise, reflected at the bounds.
+
+    The images of an output are 2 span apart, so each sum over them is geometric.
+    """
+    window = _Window.of(steps, column, scale)
+    low, high = window.ends
+    period = 2.0 * column.span
+    masses = np.zeros(len(low))
+    for near, far in (
+        (np.abs(low), np.abs(high)),
+        (low + 2 * window.below, high + 2 * window.below),
+    ):
+        masses += window.masses((near, far)) + window.masses((period - near, period - far))
+    masses /= -math.expm1(-period / scale)
+    if window.is_lattice:
+        # A bound is its own image.
+        masses[(low == -window.below) | (low == window.above)] /= 2
+    return ErrorLaw(errors=window.errors * column.step, masses=masses)

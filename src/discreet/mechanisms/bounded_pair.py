@@ -1,0 +1,182 @@
+"""How far apart two bounded Laplace laws are, and the smallest scale that keeps a promise.
+
+Outputs are 0..span, and ``P(k) = r^|k - q| / Z(q)`` with ``r = exp(-1 / scale)``: around a centre q
+near an edge the noise that would leave is spread over the rest. The normaliser Z depends on the
+private centre, so noise of the usual scale does not keep the usual promise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet.core.errors import Unsupported
+from discreet.core.exact import exp_minus
+from discreet.noise.exponential import LARGEST_SCALE
+from discreet.noise.law import Floats, floats
+
+SMALLEST_DELTA = Fraction(1, 1 << 36)
+"""A delta below this is worth nothing here: the pure scale is used."""
+
+_PRECISION = 160
+# Intervals of centres that are held at a time: more of them count as "not shown".
+_MOST_CELLS = 1 << 15
+_NODES = 256
+_HALVINGS = 48
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """Outputs 0..span of a statistic that moves by at most ``shift`` between neighbours."""
+
+    span: int
+    shift: int
+
+    def keeps_pure(self, scale: Fraction, epsilon: Fraction) -> bool:
+        """Whether a scale is epsilon-DP, decided in whole numbers.
+
+        Theorem: if and only if ``e^-epsilon (1 + r - r^(d+1) - r^(w-d+1)) <= r^d (1 - r^(w+1))``,
+            d the shift and w the span; an enclosure that cannot tell says no.
+        Proof: Z(q) is proportional to ``1 + r - r^(q+1) - r^(w-q+1)``, concave in q, so log Z is,
+            and ``log Z(q + s) - log Z(q)`` is largest at q = 0. The largest loss of a pair (q, q +
+            s) is ``s / scale`` plus that, attained at outputs up to q. It grows with s, because
+            ``Z(q + 1) >= r Z(q)`` term by term. So the worst pair is (0, d), and by reflection
+            (w, w - d) for the other order. The inequality is its loss, multiplied out.
+        Source: Holohan, Antonatos, Braghin, Mac Aonghusa 2020, here on a lattice. B44.
+        """
+        work = _PRECISION + int(scale).bit_length()
+        d, w = self.shift, self.span
+        exponents = (epsilon, 1 / scale, (d + 1) / scale, (w - d + 1) / scale)
+        (_, e), (_, r), (near, _), (far, _) = (exp_minus(x, work) for x in exponents)
+        (moved, _), (_, whole) = (exp_minus(x, work) for x in (d / scale, (w + 1) / scale))
+        one = 1 << work
+        return e * (one + r - near - far) <= moved * (one - whole)
+
+    def divergence(self, q: ArrayLike, other: ArrayLike, scale: float, epsilon: float) -> Floats:
+        """The divergence at epsilon of the law around ``q`` from that around ``other >= q``.
+
+        Proof: the loss falls in the output, from ``s / scale + c`` up to q to ``c - s / scale``
+            from other on (s their distance, c the logarithm of Z(other) / Z(q)), so the worst set
+            is all outputs below the one where it meets epsilon.
+        """
+        a, b, t = floats(q), floats(other), scale
+        own, its = self._normaliser(a, t), self._normaliser(b, t)
+        above = (b - a) + (np.log(its / own) - epsilon) * t
+        top = np.clip(np.ceil(a + above / 2) - 1, a, np.maximum(b - 1, a))
+        mass = -math.exp(-1 / t) * np.expm1(-a / t) - np.expm1(-(top - a + 1) / t)
+        exponent = np.minimum(epsilon - (b - top) / t, 700.0)
+        less = np.exp(exponent) * -np.expm1(-(top + 1) / t)
+        return np.where((above > 0) & (b > a), np.maximum(mass / own - less / its, 0.0), 0.0)
+
+    def _normaliser(self, q: Floats, t: float) -> Floats:
+        """``Z(q) (1 - r)``, as a sum of two positive numbers."""
+        return -np.expm1(-(self.span - q + 1) / t) - math.exp(-1 / t) * np.expm1(-q / t)
+
+    def _plain(self, a: Floats, b: Floats, scale: float, epsilon: float) -> Floats:
+        """A bound over all centres from a to b by the noise without bounds.
+
+        Proof: with m(q) the mass that noise without bounds puts inside, a divergence of the bounded
+            laws is at most that of the others at ``epsilon + log(m(q) / m(other))``, over m(q);
+            m <= 1, and m is concave, so at least its smaller value at the two ends.
+        """
+        t = scale
+        total = 1 + math.exp(-1 / t)
+        inside = np.minimum(self._normaliser(a, t), self._normaliser(b + self.shift, t)) / total
+        lowered = epsilon + np.log(inside)
+        above = self.shift - lowered * t
+        top = np.clip(np.ceil(above / 2) - 1, 0, max(self.shift - 1, 0))
+        less = np.exp(np.minimum(lowered - (self.shift - top) / t, 700.0))
+        found = 1 - (np.exp(-(top + 1) / t) + less) / total
+        return np.where(above > 0, np.maximum(found, 0.0) / inside, 0.0)
+
+    def keeps(self, scale: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
+        """Whether a scale is shown to be (epsilon, delta)-DP: all centres, by branch and bound.
+
+        Theorem: if True, the divergence of any two centres at most ``shift`` apart, in both
+            orders, is at most delta.
+        Proof: laws of larger centres are larger in the sense of likelihood ratios. So for a fixed
+            set {k <= t} the mass falls in the centre, and the divergence of (q, q') falls in q
+            and grows in q'. Hence the worst shift is the largest, and the divergence of any pair
+            (q, q + shift) with a <= q <= b is at most that of (a, b + shift). Intervals whose
+            bound is above delta are halved; an interval of one centre is exact. The other order
+            is the reflection of this one. Doubles are off by less than `_margin`: all masses are
+            sums of positive terms, good to 2**-48, with exponents up to epsilon.
+        Source: B54, where the worst shift was a scan.
+        """
+        t, eps, target = float(scale), float(epsilon), float(delta) - _margin(float(epsilon))
+        low, high = np.zeros(1), np.array([float(self.span - self.shift)])
+        while len(low):
+            bound = np.minimum(
+                self.divergence(low, high + self.shift, t, eps), self._plain(low, high, t, eps)
+            )
+            open_ = bound > target
+            low, high = low[open_], high[open_]
+            middle = np.floor((low + high) / 2)
+            exact = self.divergence(middle, middle + self.shift, t, eps)
+            if len(low) > _MOST_CELLS or np.any(exact > target):
+                return False
+            # An interval of one centre is settled: its bound was exact.
+            wide = high > low
+            low, middle, high = low[wide], middle[wide], high[wide]
+            low, high = np.concatenate((low, middle + 1)), np.concatenate((middle, high))
+        return True
+
+    def worst(self, scale: float, epsilon: float) -> tuple[float, int]:
+        """The largest divergence that a search finds, and the centre: a forecast, not a proof."""
+        last = self.span - self.shift
+        reach = min(last, math.ceil(60 * scale) + 1)
+        nodes = np.unique(
+            np.concatenate(([0.0, last], np.rint(np.geomspace(1, reach + 1, _NODES))))
+        )
+        nodes = nodes[nodes <= last]
+        for _ in range(3):
+            found = self.divergence(nodes, nodes + self.shift, scale, epsilon)
+            best = int(found.argmax())
+            low, high = nodes[max(best - 1, 0)], nodes[min(best + 1, len(nodes) - 1)]
+            nodes = np.unique(np.append(np.rint(np.linspace(low, high, _NODES)), nodes[best]))
+        found = self.divergence(nodes, nodes + self.shift, scale, epsilon)
+        return float(found.max()), int(nodes[found.argmax()])
+
+    def calibrate(self, epsilon: Fraction, delta: Fraction) -> Fraction:
+        """The smallest scale that is shown to keep (epsilon, delta), to about a millionth."""
+        if self.shift == self.span and delta < SMALLEST_DELTA:
+            return self.span / epsilon  # then both normalisers are alike
+        if delta < SMALLEST_DELTA:
+            return _smallest(
+                lambda scale: self.keeps_pure(Fraction(scale), epsilon), self.shift / epsilon
+            )
+        aim = float(delta) - _margin(float(epsilon))
+        guess = _smallest(
+            lambda scale: self.worst(scale, float(epsilon))[0] <= aim, self.shift / epsilon
+        )
+        for finer in range(22, -12, -1):
+            scale = guess * (1 + Fraction(1, 1 << finer) if finer > 0 else Fraction(1 << -finer))
+            if self.keeps(scale, epsilon, delta):
+                return scale
+        raise Unsupported("No scale could be shown to keep this epsilon and delta.")
+
+
+def _margin(epsilon: float) -> float:
+    """More than doubles can be off in a divergence."""
+    return (16 + epsilon) * 2.0**-46
+
+
+def _smallest(keeps: Callable[[float], bool], start: Fraction) -> Fraction:
+    """The smallest scale at which ``keeps`` turns true, from above."""
+    low = high = float(start)
+    while not keeps(high):
+        low, high = high, 2 * high
+        if high > LARGEST_SCALE:
+            raise Unsupported("No scale of up to 2**33 steps keeps this epsilon: use a larger one.")
+    if low == high:
+        while keeps(low):
+            low, high = low / 2, low
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if keeps(middle) else (middle, high)
+    return Fraction(high)
