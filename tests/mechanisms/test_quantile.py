@@ -17,6 +17,7 @@ from discreet.noise.bits import SeededBits, seeded
 from tests.laws import ALPHA, frequency
 
 RELATIONS = [Relation.ADD_REMOVE, Relation.REPLACE_ONE]
+METHODS = ["interpolated", "exponential", "permute_and_flip"]
 LEVELS = [Fraction(1, 2), Fraction(1, 4), Fraction(9, 10)]
 
 
@@ -80,10 +81,10 @@ def test_what_is_out_of_reach_is_far(climbing):
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("climbing", [True, False])
-def test_certified_and_not_for_a_little_more(relation, level, climbing):
+@pytest.mark.parametrize("method", METHODS)
+def test_every_choice_is_certified(relation, level, method):
     made = private_quantile(
-        level, lower=0, upper=5, grid=1, epsilon=1, relation=relation, interpolate=climbing
+        level, lower=0, upper=5, grid=1, epsilon=1, relation=relation, method=method
     )
     assert made.certify().holds
     assert made.guarantee.epsilon() == 1.0
@@ -126,17 +127,15 @@ def test_neighbours_far_apart_keep_epsilon(relation, level):
     assert 0.4 < worst <= 1 + 1e-12
 
 
-@pytest.mark.parametrize("climbing", [True, False])
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("width", [64, 6])
-def test_draws_follow_the_exact_law(climbing, width):
+def test_draws_follow_the_exact_law(method, width):
     """Words of six bits leave most draws to the integers."""
-    made = private_quantile(
-        Fraction(1, 3), lower=0, upper=24, grid=1, epsilon=2, interpolate=climbing
-    )
+    made = private_quantile(Fraction(1, 3), lower=0, upper=24, grid=1, epsilon=2, method=method)
     data = [3, 3, 9, 15, 15, 15, 22]
     law = made.probabilities(data)
     bits = SeededBits(3, width=width)
-    size = 4000 if width == 64 else 2500
+    size = 2000
     found = np.array([made.release(data, bits=bits) for _ in range(size)], dtype=np.int64)
     counts = np.bincount(found, minlength=25)
     assert all(frequency(counts[t], size, law[t]) for t in range(25))
@@ -178,10 +177,11 @@ def test_a_doubtful_draw_is_settled_in_integers():
     assert 60 <= 200 - np.searchsorted(data, choice.draw(Edge())) <= 140
 
 
-@pytest.mark.parametrize("climbing", [True, False])
-def test_errors_are_a_few_ranks(climbing):
+@pytest.mark.parametrize("method", METHODS)
+def test_errors_are_a_few_ranks(method):
     rng = np.random.default_rng(6)
-    made = private_quantile(lower=0, upper=100, epsilon=1, interpolate=climbing)
+    grid = 2**-8 if method == "permute_and_flip" else None
+    made = private_quantile(lower=0, upper=100, epsilon=1, method=method, grid=grid)
     values = rng.normal(40, 5, 10_001)
     ranks = [
         np.searchsorted(np.sort(values), made.release(values, bits=seeded(i))) for i in range(50)
@@ -218,6 +218,10 @@ def test_what_is_refused():
         private_quantile(0, lower=0, upper=1, epsilon=1)
     with pytest.raises(InvalidArgument, match="denominator"):
         private_quantile(math.pi / 4, lower=0, upper=1, epsilon=1)
+    with pytest.raises(InvalidArgument, match="method"):
+        private_quantile(lower=0, upper=1, epsilon=1, method="tree")
+    with pytest.raises(InvalidArgument, match="coarser"):
+        private_quantile(lower=0, upper=1, epsilon=1, method="permute_and_flip")
     with pytest.raises(InvalidArgument, match="relation"):
         private_quantile(lower=0, upper=1, epsilon=1, relation=Relation.LOCAL)
     with pytest.raises(OutOfDomain, match="finite"):

@@ -67,6 +67,14 @@ def test_one_far_row_is_clipped():
     assert abs(unbounded_mean(unit=1e-3, epsilon=2).release(values, bits=seeded(2)).value) < 0.3
 
 
+def test_values_far_from_zero_and_close_together():
+    values = 1e15 + np.arange(4000) / 8
+    found = unbounded_mean(unit=1, epsilon=4).release(values, bits=seeded(2))
+    assert found.value == pytest.approx(values.mean(), rel=1e-6)
+    same = unbounded_mean(unit=1, epsilon=4).release(np.full(4000, 7.25), bits=seeded(2))
+    assert same.value == pytest.approx(7.25, rel=1e-3)
+
+
 def test_what_is_refused():
     with pytest.raises(InvalidArgument, match="rows"):
         unbounded_mean(unit=1, epsilon=1, rows=5)

@@ -17,6 +17,7 @@ from discreet.noise.law import Ints
 
 # Steps between the bounds: by default, and at most (sums of squares then fit).
 _RESOLUTION = 26
+_FAR = 38
 _LARGEST_SPAN = 1 << 40
 
 
@@ -41,7 +42,9 @@ class Column:
         if low >= high:
             raise InvalidArgument(f"lower must be below upper, got {lower} and {upper}.")
         if grid is None:
-            exponent = exponent_below(high - low, resolution=_RESOLUTION)
+            # Not finer than a double is: numbers far from zero have fewer digits behind the point.
+            far = exponent_below(max(abs(low), abs(high)), resolution=_FAR)
+            exponent = max(far, exponent_below(high - low, resolution=_RESOLUTION))
         else:
             positive("grid", grid)
             step = Fraction(grid)  # a power of two is exactly its double

@@ -1,4 +1,4 @@
-"""A private median or quantile: the exponential mechanism over all points of a grid.
+"""A private median or quantile: a choice among all points of a grid.
 
 A point is the likelier the fewer rows would have to change for it to be the quantile (inverse
 sensitivity). There is no noise to add, the answer lies between the bounds, and where rows are dense
@@ -11,6 +11,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,14 +25,18 @@ from discreet.core.relation import Relation
 from discreet.mechanisms.column import Column
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
 from discreet.mechanisms.quantile_pieces import Choice, pieces
+from discreet.mechanisms.selection import PermuteAndFlip, permute_and_flip
 from discreet.noise.bits import Bits, system
 from discreet.noise.law import Floats, Ints
+
+Method: TypeAlias = Literal["interpolated", "exponential", "permute_and_flip"]
 
 # Size of the exhaustive check.
 _CHECKED_SPAN = 5
 _CHECKED_ROWS = 3
 # Steps times the level's denominator then fit 64 bits.
 _LARGEST_DENOMINATOR = 1 << 20
+_MOST_FLIPS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,20 +46,27 @@ class Quantile(Mechanism):
     column: Column
     level: Fraction
     epsilon: Fraction
-    climbing: bool
+    method: Method
     relation: Relation
 
     @property
     def guarantee(self) -> Guarantee:
-        """What one release costs: an exponential mechanism has a bounded range."""
+        """What one release costs; an exponential mechanism has a bounded range."""
+        if self.method == "permute_and_flip":
+            return Guarantee(events.Pure(self.epsilon), self.relation)
         return Guarantee(events.BoundedRange(self.epsilon), self.relation)
+
+    @property
+    def moved(self) -> Fraction:
+        """By how many ranks a unit may change a score."""
+        if self.relation is Relation.REPLACE_ONE:
+            return Fraction(1)
+        return max(self.level, 1 - self.level)
 
     @property
     def rate(self) -> Fraction:
         """What a rank is worth, as a logarithm of probability."""
-        if self.relation is Relation.REPLACE_ONE:
-            return self.epsilon / 2
-        return self.epsilon / (2 * max(self.level, 1 - self.level))
+        return self.epsilon / (2 * self.moved)
 
     @property
     def std(self) -> float:
@@ -74,22 +86,40 @@ class Quantile(Mechanism):
     def release(self, values: ArrayLike, *, bits: Bits | None = None) -> float:
         """The chosen point."""
         codes = self.column.sorted(values)
+        source = system() if bits is None else bits
+        if self.method == "permute_and_flip":
+            return self.column.number(self._flip.choose(self._scores(codes), source))
         choice = Choice(
             values=codes,
             span=self.column.span,
             level=self.level,
-            climbing=self.climbing,
+            climbing=self.method == "interpolated",
             rate=self.rate,
         )
-        place = choice.draw(system() if bits is None else bits)
-        return self.column.number(place)
+        return self.column.number(choice.draw(source))
+
+    @property
+    def _flip(self) -> PermuteAndFlip:
+        moved = self.moved * self.level.denominator
+        return permute_and_flip(sensitivity=moved, epsilon=self.epsilon, relation=self.relation)
+
+    def _scores(self, codes: Ints, span: int | None = None) -> Ints:
+        """Scores of all points, in ranks times the level's denominator."""
+        points = np.arange((self.column.span if span is None else span) + 1)
+        low = np.searchsorted(codes, points) * self.level.denominator
+        high = np.searchsorted(codes, points, side="right") * self.level.denominator
+        target = self.level.numerator * len(codes)
+        return -np.maximum(np.maximum(low - target, target - high), 0).astype(np.int64)
 
     def probabilities(self, values: ArrayLike) -> Floats:
         """The law over all points of the grid, for audits of small grids: private."""
         return self._law(self.column.sorted(values), self.column.span)
 
     def _law(self, codes: Ints, span: int) -> Floats:
-        found = pieces(codes, span, level=self.level, climbing=self.climbing)
+        if self.method == "permute_and_flip":
+            return self._flip.probabilities(self._scores(codes, span))
+        climbing = self.method == "interpolated"
+        found = pieces(codes, span, level=self.level, climbing=climbing)
         least = found.scores().min()
         weights = np.zeros(span + 1)
         for i, (start, way, points, gap) in enumerate(
@@ -146,22 +176,25 @@ def private_quantile(
     lower: Number,
     upper: Number,
     epsilon: Number,
-    interpolate: bool = True,
+    method: Method = "interpolated",
     grid: Number | None = None,
     relation: Relation = Relation.ADD_REMOVE,
 ) -> Quantile:
     """The ``level`` quantile of a column of any number of rows; the median by default.
 
-    With ``interpolate`` ranks are read off a curve that climbs between the values, and inside a gap
-    the point where it meets the quantile is the likeliest; without, all points of a gap are alike.
+    "interpolated" reads ranks off a curve that climbs between the values: inside a gap the point
+    where it meets the quantile is the likeliest. "exponential" takes all points of a gap alike.
+    "permute_and_flip" is better than that on a coarse ``grid`` (at most 2**16 steps), not on a fine
+    one.
 
-    Theorem: epsilon-DP, of bounded range, under ``relation``.
+    Theorem: epsilon-DP under ``relation``, and of bounded range but for "permute_and_flip".
     Proof: with weights exp(-rate * score) the log-ratio of two neighbours lies, but for one
         constant, within rate times the changes of the scores. A score is the distance of the
         target ``level * (n + 1)`` to the ranks of the point. Knots of neighbours interlace, so a
         replaced row moves a rank by at most 1 and the target not at all; an added row moves their
         difference by at least ``-level`` and at most ``1 - level``. See theory/smooth.
-    Source: McSherry, Talwar 2007; Smith 2011; Asi, Duchi 2020; Durfee 2025 (the climbing). B48.
+    Source: McSherry, Talwar 2007; Smith 2011; Asi, Duchi 2020; McKenna, Sheldon 2020 (the flips);
+        Durfee 2025 (the climbing). B48.
     Needs: public bounds and grid. The number of rows may be secret under ADD_REMOVE.
 
     >>> private_quantile(lower=0, upper=100, epsilon=1).guarantee.epsilon()
@@ -172,10 +205,15 @@ def private_quantile(
         raise InvalidArgument(f"level must have a denominator of at most 2**20, got {level}.")
     if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
         raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation}.")
+    if method not in get_args(Method):
+        raise InvalidArgument(f"method must be one of {get_args(Method)}, got {method!r}.")
+    column = Column.of(lower, upper, grid)
+    if method == "permute_and_flip" and column.span > _MOST_FLIPS:
+        raise InvalidArgument("permute_and_flip takes at most 2**16 steps: give a coarser grid.")
     return Quantile(
-        column=Column.of(lower, upper, grid),
+        column=column,
         level=share,
         epsilon=positive("epsilon", epsilon),
-        climbing=interpolate,
+        method=method,
         relation=relation,
     )

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core.check import count, positive, probability
-from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.mechanisms.column import Column
@@ -92,7 +92,7 @@ class UnboundedMean(Mechanism):
         """Find bounds, clip, and release the mean with them."""
         given = read(values)
         if self.rows is not None and given.size != self.rows:
-            raise InvalidArgument(f"values must have the declared number of rows, {self.rows}.")
+            raise OutOfDomain(f"values must have the declared number of rows, {self.rows}.")
         reals = given.real if given.whole is None else given.whole.astype(np.float64)
         assert reals is not None  # noqa: S101 - Values holds one or the other
         source = system() if bits is None else bits
@@ -135,7 +135,7 @@ class UnboundedMean(Mechanism):
                 column=column,
                 level=level,
                 epsilon=self.epsilon * share,
-                climbing=True,
+                method="interpolated",
                 relation=self.relation,
             )
             for level in (tail, 1 - tail)
