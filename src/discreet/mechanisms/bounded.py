@@ -60,7 +60,7 @@ class BoundedLaplace(Mechanism):
 
     def error(self, value: float) -> ErrorLaw:
         """The law of the error where ``value`` is true: for public or made-up values."""
-        return bounded_error(self._steps(value), self.column, float(self.scale))
+        return bounded_error(self.steps(value), self.column, float(self.scale))
 
     @property
     def std(self) -> float:
@@ -87,7 +87,7 @@ class BoundedLaplace(Mechanism):
 
     def release(self, value: float, *, bits: Bits | None = None) -> Released:
         """A noisy number between the bounds; a whole one on whole bounds."""
-        steps = self._steps(value)
+        steps = self.steps(value)
         low = np.array([-steps], dtype=np.int64)
         drawn = sample_between(
             low, low + self.column.span, self.scale, system() if bits is None else bits
@@ -97,7 +97,8 @@ class BoundedLaplace(Mechanism):
             return int(noisy)
         return min(max(noisy, self.bounds[0]), self.bounds[1])
 
-    def _steps(self, value: float) -> int:
+    def steps(self, value: float) -> int:
+        """A number as steps above the lower bound: private if the number is."""
         if np.ndim(value) != 0:
             raise OutOfDomain("value must be one number: this noise is made for a scalar.")
         return int(self.column.sorted(np.reshape(np.asarray(value), 1))[0])

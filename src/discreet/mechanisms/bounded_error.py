@@ -12,7 +12,7 @@ from discreet.noise.law import Floats
 
 # Noise of up to so many steps is summed over its lattice, wider noise over so many cells a side.
 _FEW_STEPS = 128
-_CELLS = 4097
+_CELLS = 2049
 # Scales beyond which nothing counts.
 _REACH = 45
 
