@@ -35,13 +35,13 @@ def test_every_check_holds(study):
     assert [check for check in study.checks if not check.ok] == []
 
 
-def test_all_ten_experiments_and_their_figures_are_there(study):
+def test_all_experiments_and_their_figures_are_there(study):
     ids = [experiment.id for experiment in FRIIS.experiments]
-    assert ids == [f"E{i}" for i in range(11)]
+    assert ids == [f"E{i}" for i in range(15)]
     seen = Counter(check.id.partition("/")[0] for check in study.checks)
     assert all(seen[name] >= 8 for name in ids)
     figures = {figure.id.partition("/")[0] for figure in study.figures}
-    assert figures >= {f"E{i}" for i in range(1, 9)} | {"E10"}
+    assert figures >= {f"E{i}" for i in range(1, 9)} | {f"E{i}" for i in range(10, 15)}
 
 
 def test_checks_have_names_of_their_own_and_reasons_where_they_correct(study):
@@ -51,13 +51,13 @@ def test_checks_have_names_of_their_own_and_reasons_where_they_correct(study):
 
 def test_the_error_of_chance_is_shared_among_no_more_checks_than_assumed(study):
     simulated = [check for check in study.checks if "simulated" in check.id or "births" in check.id]
-    assert 50 < len(simulated) < MOST_SIMULATED / 2  # a full run has twice as many
+    assert 50 < len(simulated) < MOST_SIMULATED / 2.5  # a full run has 2.2 times as many
 
 
 def test_figures_say_units_epsilon_and_repetitions(study):
     for figure in study.figures:
         assert figure.x
-        assert "RMSE (visits)" in figure.y or "share" in figure.y
+        assert any(unit in figure.y for unit in ("RMSE (visits)", "share", "epsilon"))
         assert "epsilon" in figure.note or "epsilon" in figure.x or "epsilon" in str(figure.lines)
         assert "exact" in figure.note or "structures" in figure.note
 
@@ -145,7 +145,7 @@ def test_a_simulation_that_forgets_to_split_the_users_is_seen(monkeypatch):
 
     monkeypatch.setattr(Levels, "simulate", everybody)
     found = failed(trees._simulated_local(QUICK))
-    assert sum("simulated, unary" in name for name in found) == 6
+    assert sum("simulated, unary" in name for name in found) == 3
 
 
 def test_noise_of_the_house_that_is_too_small_is_seen(monkeypatch):
