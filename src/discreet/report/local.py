@@ -130,13 +130,15 @@ def _texts(found: Found, told: Told) -> Bars:
     note = (
         f"Whiskers: {told.often}, each by itself. Near the threshold shares are a little too high."
     )
+    if not found.items:
+        note = "Nothing stands out of the noise." if found.reports else _NONE
     return Bars(
         labels=found.texts,
         values=_percent(found.shares, order),
         low=_percent(low, order),
         high=_percent(high, order),
         title=f"{len(order)} texts that stand out {told.after(found.reports)}",
-        note=note if found.items else "Nothing stands out of the noise.",
+        note=note,
         unit="% of the clients",
     )
 
@@ -150,7 +152,7 @@ def _mean(name: str, mean: Mean, told: Told) -> Bars:
         low=[low],
         high=[high],
         title=f"Mean between {lower:g} and {upper:g} {told.after(mean.reports)}",
-        note=f"The whisker holds the mean {told.often}.",
+        note=f"The whisker holds the mean {told.often}." if mean.reports else _NONE,
         unit="In the unit of the numbers",
         dots=True,
     )
@@ -180,7 +182,6 @@ def _cumulative(release: LocalRanges, told: Told) -> Lines:
     """How many clients there are up to each cell, with a band that holds all of it."""
     curve = release.cdf(level=told.level)
     places = _places(release.domain)
-    known = release.reports > 0 and bool(np.isfinite(curve.high).all())
     x = places.astype(float).tolist()
     return Lines(
         lines=[Curve(label="up to here", x=x, y=curve.values[places].tolist())],
@@ -188,13 +189,10 @@ def _cumulative(release: LocalRanges, told: Told) -> Lines:
         y=Axis(label="clients up to here"),
         title=f"Clients of {release.domain} up to each value {told.after(release.reports)}",
         note=f"The grey band holds all of the curve without noise {told.often}."
-        if known
-        else "Some level has no reports: the error is not known."
         if release.reports
         else _NONE,
-        band=Band(x=x, low=curve.low[places].tolist(), high=curve.high[places].tolist())
-        if known
-        else None,
+        # Never infinite: no client is outside, and their number is known.
+        band=Band(x=x, low=curve.low[places].tolist(), high=curve.high[places].tolist()),
     )
 
 

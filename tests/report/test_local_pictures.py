@@ -1,0 +1,391 @@
+"""Pictures of the local model: what is drawn is what was estimated, and everything can be drawn."""
+
+import datetime as dt
+import itertools
+import math
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import discreet
+from discreet import local, seeded
+from discreet.core.errors import InvalidArgument
+from discreet.local import Aggregate, Bins, Collection, Dates, Ordered, State
+from discreet.queries.ranges import workload
+from discreet.queries.ranges.domain import integers
+from discreet.queries.ranges.local.found import Found
+from discreet.report.local import KINDS, panels
+from discreet.report.panels import Bars, Lines, stacked
+
+CLIENTS = 3000
+ALL = workload.all_ranges()
+RNG = np.random.default_rng(1)
+VALUES = RNG.integers(0, 32, size=CLIENTS) % 23
+DOMAIN = integers(0, 31)
+DOMAINS = {
+    "integers": (DOMAIN, VALUES),
+    "dates": (
+        Dates(lower=dt.date(2024, 1, 1), upper=dt.date(2024, 2, 9)),
+        np.datetime64("2024-01-01") + VALUES,
+    ),
+    "bins": (Bins(edges=(-1.5, 0.0, 2.5, 7.0)), VALUES % 7),
+    "ordered": (Ordered(labels=("a<b", "c$d", "e")), np.array(["a<b", "c$d", "e"])[VALUES % 3]),
+}
+
+
+def counted(randomiser, values):
+    return Aggregate(randomiser).add(randomiser.encode(values, bits=seeded(3)))
+
+
+def learnt():
+    tree = local.adaptive(DOMAIN, epsilon=2)
+    return tree.learn(counted(tree.randomiser, VALUES))
+
+
+def state():
+    kept = State(None, Collection(randomiser=OUE, labels=tuple("abcdefgh")))
+    kept.aggregate.merge(counted(OUE, VALUES % 8))
+    return kept
+
+
+OUE = local.oue(categories=8, epsilon=1)
+WAVE = local.square_wave(cells=20, epsilon=1, lower=1950, upper=2020)
+MEAN = local.best_mean(epsilon=1, lower=0, upper=30)
+SEVERAL = local.several(columns={"x": (0, 30), "$y<": (0, 60)}, epsilon=1)
+TREE = local.tree(domain=DOMAIN, epsilon=1)
+FOUND = Found(
+    items=("café".encode(), rb"$x^{$\frac", b"<b>&\x00\xff", "\u202eabc".encode()),
+    shares=np.array([0.3, 0.2, 0.1, 0.05]),
+    std=np.full(4, 0.01),
+    reports=10**6,
+    tried=99,
+)
+
+
+@pytest.fixture(scope="module", name="shown")
+def fixture_shown():
+    """Something of every kind."""
+    told = counted(WAVE, 1950 + VALUES).estimate()
+    return {
+        "State": state(),
+        "Aggregate": counted(OUE, VALUES % 8),
+        "Adaptive": learnt(),
+        "Frequencies": counted(OUE, VALUES % 8).estimate(),
+        "LocalRanges": counted(TREE, VALUES).estimate(),
+        "Polished": counted(TREE, VALUES).estimate().polished(),
+        "Distribution": told,
+        "Bootstrap": WAVE.bootstrap(told, replicates=5, bits=seeded(4)),
+        "Mean": counted(MEAN, VALUES).estimate(),
+        "a dict of means": counted(SEVERAL, {"x": VALUES, "$y<": VALUES}).estimate(),
+        "Found": FOUND,
+        "LocalPlan": local.plan_local(DOMAIN, ALL, 1, CLIENTS),
+        "Ladder": local.trust_ladder(DOMAIN, ALL, 1, 1e-6, CLIENTS),
+        "BestAdditive": discreet.best_additive(sensitivity=1, epsilon=1),
+    }
+
+
+def only(panel_or_more, kind):
+    (one,) = panel_or_more
+    assert isinstance(one, kind)
+    return one
+
+
+def words(svg):
+    """All that is written in a picture."""
+    return [node.text or "" for node in ET.fromstring(svg).iter() if node.tag.endswith("text")]
+
+
+# ── everything can be drawn, or is refused with a list ───────────────────────
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_drawn_in_both_ways(shown, kind, tmp_path):
+    told = words(discreet.plot(shown[kind], tmp_path / "a.svg").read_text())
+    assert told
+    assert not any(text.endswith("…") for text in told)  # nothing was too long
+    for panel in panels(shown[kind]):
+        assert any(panel.title in text for text in told)
+    png = discreet.plot(shown[kind], tmp_path / "a.png").read_bytes()
+    assert png.startswith(b"\x89PNG")
+
+
+def test_the_list_of_kinds_is_complete(shown):
+    assert set(shown) == set(KINDS)
+
+
+@pytest.mark.parametrize(
+    "randomiser",
+    [
+        local.grr(categories=8, epsilon=1),
+        local.sue(categories=8, epsilon=1),
+        local.the(categories=8, epsilon=1),
+        local.she(categories=8, epsilon=1),
+        local.olh(categories=8, epsilon=1),
+        local.hadamard_response(categories=8, epsilon=1),
+        local.subset_selection(categories=8, epsilon=1),
+        local.rappor(categories=8, epsilon=1, permanent=2),
+        local.l_osue(categories=8, epsilon=1, permanent=2),
+        local.best_oracle(8, 1),
+        local.duchi(epsilon=1, lower=0, upper=8),
+        local.piecewise(epsilon=1, lower=0, upper=8),
+        local.balanced(epsilon=1, lower=0, upper=8),
+        local.hybrid(epsilon=1, lower=0, upper=8),
+        local.local_laplace(epsilon=1, lower=0, upper=8),
+        local.square_wave(cells=8, epsilon=1, lower=0, upper=8),
+        local.haar(domain=DOMAIN, epsilon=1),
+        local.flat(domain=DOMAIN, epsilon=1),
+        local.heavy_hitters(length=1, epsilon=4),
+    ],
+    ids=lambda one: one.kind,
+)
+@pytest.mark.parametrize("many", [0, 1, 400])
+def test_counts_of_every_randomiser_are_drawn(randomiser, many, tmp_path):
+    values = ["a"] * many if randomiser.kind == "heavy_hitters" else VALUES[:many] % 8
+    drawn = discreet.plot(counted(randomiser, values), tmp_path / "a.svg").read_text()
+    assert f"({many} reports of epsilon" in drawn
+    assert not re.search(r"\b(nan|inf)\b", drawn)
+    assert ("nothing is known" in drawn) == (many == 0)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        None,
+        OUE,
+        Collection(randomiser=OUE),
+        {},
+        {"x": 1},
+        counted(
+            local.local_grid({"a": DOMAIN, "b": DOMAIN}, epsilon=1, reports=CLIENTS),
+            {"a": VALUES, "b": VALUES},
+        ),
+    ],
+    ids=["None", "randomiser", "collection", "empty", "dict", "grid"],
+)
+def test_what_cannot_be_drawn_is_refused_with_what_can(other, tmp_path):
+    with pytest.raises(InvalidArgument, match="can be drawn") as caught:
+        discreet.plot(other, tmp_path / "a.svg")
+    for kind in ("Release", *KINDS):
+        assert kind in str(caught.value)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_level_must_be_a_probability(shown, tmp_path):
+    for level in (0, 1, 95):
+        with pytest.raises(InvalidArgument, match="level"):
+            discreet.plot(shown["Ladder"], tmp_path / "a.svg", level=level)
+
+
+# ── what is drawn is what was estimated ──────────────────────────────────────
+
+
+def test_shares_are_the_largest_in_percent_with_their_intervals():
+    oracle = local.oue(categories=40, epsilon=1)
+    found = counted(oracle, VALUES).estimate()
+    bars = only(panels(found, level=0.9), Bars)
+    order = [share.category for share in found.top(20)]
+    low, high = found.interval(0.9)
+    assert bars.labels == list(map(str, order))
+    assert bars.values == pytest.approx(100 * found.shares[order])
+    assert bars.low == pytest.approx(100 * low[order])
+    assert bars.high == pytest.approx(100 * high[order])
+    assert bars.title == "The 20 largest of 40 shares (3,000 reports of epsilon 1)"
+    assert "90 times of 100" in bars.note
+    assert "too large" in bars.note
+    assert "too large" not in only(panels(counted(OUE, VALUES % 8)), Bars).note
+
+
+def test_labels_come_from_the_collection_and_the_cost_from_the_randomiser(shown):
+    bars = only(panels(shown["State"]), Bars)
+    order = [share.category for share in shown["State"].aggregate.estimate().top(8)]
+    assert bars.labels == ["abcdefgh"[i] for i in order]
+    kept = counted(local.rappor(categories=8, epsilon=1, permanent=2), VALUES % 8)
+    assert "of epsilon 1, epsilon 2 a period)" in only(panels(kept), Bars).title
+
+
+def test_adjusted_shares_have_no_whiskers(shown):
+    found = shown["Frequencies"]
+    assert None not in only(panels(found.pinned()), Bars).low
+    for adjusted in (found.projected(), found.norm_cut()):
+        bars = only(panels(adjusted), Bars)
+        assert set(bars.low) == set(bars.high) == {None}
+        assert "no error is known" in bars.note
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_ranges_are_split_into_parts_and_summed_up(name):
+    domain, values = DOMAINS[name]
+    release = counted(local.tree(domain=domain, epsilon=1), values).estimate()
+    bars, lines = panels(release)
+    assert len(bars.values) == min(domain.size, 16)
+    assert sum(bars.values) == pytest.approx(CLIENTS)
+    first, last = domain.label(0), domain.label((domain.size // len(bars.values)) - 1)
+    ends = (first[0], last[1]) if isinstance(first, tuple) else (first, last)
+    assert bars.values[0] == pytest.approx(release.answer(*ends))
+    assert (bars.low[0], bars.high[0]) == pytest.approx(release.interval(*ends))
+    curve = release.cdf()
+    assert lines.lines[0].y == pytest.approx(curve.values)  # all cells: they are few
+    assert lines.band.low == pytest.approx(curve.low)
+    assert lines.band.high == pytest.approx(curve.high)
+    assert lines.x.words(0.0)
+    assert lines.x.words(0.5) == lines.x.words(float(domain.size)) == ""
+
+
+def test_labels_are_no_formulas(tmp_path):
+    domain, values = DOMAINS["ordered"]
+    release = counted(local.tree(domain=domain, epsilon=1), values)
+    discreet.plot(release, tmp_path / "a.png")  # "c$d" at a tick and at a bar
+    figure = Figure()
+    panels(release)[1].draw(axes := figure.add_subplot())
+    figure.draw_without_rendering()
+    assert r"c\$d" in [tick.get_text() for tick in axes.get_xticklabels()]
+
+
+def test_without_reports_there_are_no_whiskers():
+    bars, lines = panels(Aggregate(TREE))
+    assert set(bars.low) == set(bars.high) == {None}
+    assert set(lines.band.low) == set(lines.band.high) == {0.0}  # nobody is known to be there
+
+
+def test_a_plan_shows_every_candidate_and_the_chosen_one_first(shown, tmp_path):
+    plan = local.plan_local(integers(0, 1023), ALL, 1, CLIENTS)
+    lines = only(panels(plan), Lines)
+    assert lines.lines[0].label == plan.chosen.name != plan.candidates[0].name
+    assert {line.label for line in lines.lines} == {one.name for one in plan.candidates}
+    lengths, _ = plan.curves()
+    for one in plan.candidates:
+        (line,) = (line for line in lines.lines if line.label == one.name)
+        assert line.x == lengths.tolist()
+        assert line.y == pytest.approx(one.by_length(lengths))
+    assert "in clients of 3,000" in lines.y.label
+    drawn = " ".join(words(discreet.plot(plan, tmp_path / "a.svg").read_text()))
+    for one in plan.candidates:
+        assert one.name in drawn  # on two lines, but whole
+    assert "epsilon 1)" in only(panels(shown["LocalPlan"]), Lines).title
+
+
+def test_the_ladder_is_drawn_by_logarithms(shown):
+    ladder = shown["Ladder"]
+    bars = only(panels(ladder), Bars)
+    assert bars.values == [rung.rmse for rung in ladder.rungs]
+    assert [label.split(":")[0] for label in bars.labels] == [r.model for r in ladder.rungs]
+    drawn = bars.svg()
+    widths = [float(w) for w in re.findall(r'<rect [^>]*width="([\d.]+)" height="16"', drawn)]
+    start = 10 ** math.floor(math.log10(min(bars.values) / 1.5))
+    assert widths == pytest.approx(
+        [widths[-1] * _logs(v, start, bars.values[-1]) for v in bars.values], abs=0.1
+    )
+    assert words(drawn)[-1].startswith(
+        "Standard error in clients (log scale), all ranges of 0 .. 31"
+    )
+    own = f"epsilon {ladder['shuffle'].local_epsilon:.4g} (shuffle), 1 (local)"
+    assert own in bars.note
+
+
+def _logs(value, start, end):
+    return math.log(value / start) / math.log(end / start)
+
+
+def test_a_density_holds_one_and_begins_where_its_numbers_do(shown):
+    lines = only(panels(shown["Distribution"]), Lines)
+    x, y = np.array(lines.lines[0].x), np.array(lines.lines[0].y)
+    assert np.trapezoid(y, x) == pytest.approx(1)
+    assert (x[0], x[-1]) == (1950, 2020)
+    ticks = [text for text in words(lines.svg()) if re.fullmatch(r"[\d,]+", text)]
+    assert "1,950" in ticks
+    assert "1,000" not in ticks
+    assert "bootstrap" in lines.note
+    drawn = only(panels(shown["Bootstrap"]), Lines)
+    low, high = shown["Bootstrap"].interval(lambda one: one.density)
+    assert drawn.band.low == pytest.approx(np.repeat(np.maximum(low, 0), 2))
+    assert drawn.band.high == pytest.approx(np.repeat(high, 2))
+    unsettled = replace(shown["Distribution"], converged=False)
+    assert "Not settled" in only(panels(unsettled), Lines).note
+
+
+def test_means_are_dots_each_on_its_own_axis(shown):
+    means = shown["a dict of means"]
+    for panel, (name, mean) in zip(panels(means, level=0.8), means.items(), strict=True):
+        assert (panel.labels, panel.values, panel.dots) == ([name], [mean.value], True)
+        assert (panel.low[0], panel.high[0]) == mean.interval(0.8)
+    assert "of epsilon 1" in panels(counted(MEAN, VALUES))[0].title
+
+
+def test_noises_are_compared_by_their_loss(shown):
+    best = shown["BestAdditive"]
+    bars = only(panels(best), Bars)
+    assert dict(zip(bars.labels, bars.values, strict=True)) == {
+        one.name: one.loss for one in best.candidates
+    }
+    assert bars.labels[0] == best.chosen.name
+    assert all(name in bars.note for name, _ in best.refused)
+    assert best.refused
+
+
+def test_texts_from_strangers_cannot_break_a_picture(tmp_path):
+    bars = only(panels(FOUND), Bars)
+    assert bars.values == pytest.approx(100 * FOUND.shares)
+    drawn = discreet.plot(FOUND, tmp_path / "a.svg").read_text()
+    told = words(drawn)
+    assert {"café", r"$x^{$\frac", "<b>&\ufffd\ufffd", "\ufffdabc"} <= set(told)
+    assert "<b>" not in drawn
+    figure = Figure()
+    axes = figure.add_subplot()
+    bars.draw(axes)
+    assert axes.get_yticklabels()[1].get_text() == r"\$x^{\$\frac"
+    nothing = replace(FOUND, items=(), shares=np.empty(0), std=np.empty(0))
+    assert "Nothing stands out" in only(panels(nothing), Bars).note
+    discreet.plot(nothing, tmp_path / "b.png")
+
+
+# ── both ways of drawing agree ───────────────────────────────────────────────
+
+
+def drawn_axes(panel):
+    axes = Figure().add_subplot()
+    panel.draw(axes)
+    return axes
+
+
+def test_matplotlib_draws_the_same_bars(shown):
+    bars = only(panels(shown["Frequencies"]), Bars)
+    axes = drawn_axes(bars)
+    assert [patch.get_width() for patch in axes.patches] == pytest.approx(bars.values)
+    whiskers = [line.get_xdata() for line in axes.lines if len(line.get_xdata()) == 2][-8:]
+    assert whiskers == [pytest.approx(list(ends)) for ends in zip(bars.low, bars.high, strict=True)]
+    assert axes.yaxis_inverted()  # the largest is on top
+
+
+def test_matplotlib_draws_the_same_ladder(shown):
+    bars = only(panels(shown["Ladder"]), Bars)
+    axes = drawn_axes(bars)
+    left, right = axes.get_xlim()
+    assert axes.get_xscale() == "log"
+    assert left <= min(bars.values)
+    assert right > max(bars.values)
+    assert [text.get_text().strip() for text in axes.texts][-1] == f"{bars.values[-1]:,.4g}"
+
+
+def test_matplotlib_draws_the_same_curves_without_what_logarithms_have_not(shown):
+    lines = only(panels(shown["LocalPlan"]), Lines)
+    axes = drawn_axes(lines)
+    assert lines.lines[0].y[-1] == 0  # the whole is known
+    for line, curve in zip(axes.lines, lines.lines, strict=True):
+        assert line.get_ydata().tolist() == [y for y in curve.y if y > 0]
+    styles = {(line.get_linestyle(), line.get_marker()) for line in axes.lines}
+    assert len(styles) == len(lines.lines)
+    # Told apart without colour: only greys.
+    assert all(line.get_color() in {"0", "0.35"} for line in axes.lines)
+
+
+def test_panels_lie_below_each_other_in_svg(shown):
+    pictures = [panel.svg() for panel in panels(shown["LocalRanges"])]
+    whole = ET.fromstring(stacked(pictures))
+    tops = [float(part.get("y")) for part in whole]
+    heights = [float(ET.fromstring(picture).get("height")) for picture in pictures]
+    assert tops == [0, *itertools.accumulate(heights[:-1])]
+    assert float(whole.get("height")) == sum(heights)
