@@ -1,0 +1,36 @@
+"""The study of Biswal 2024, chapters 1 to 5.5: mechanisms as published, and as they should be."""
+
+from __future__ import annotations
+
+from discreet.studies.biswal_mechanisms.ages import attacks, noisy_ages, tables_of_six
+from discreet.studies.biswal_mechanisms.basics import basics
+from discreet.studies.biswal_mechanisms.promises import promises
+from discreet.studies.biswal_mechanisms.smooth_promises import smooth_promises
+from discreet.studies.biswal_mechanisms.sums import bounded, normal_laplace, textbook
+from discreet.studies.biswal_mechanisms.weighted import weighted_sensitivity
+from discreet.studies.study import Experiment, Plan
+
+BISWAL_MECHANISMS = Plan(
+    name="biswal-mechanisms",
+    title="Less noise: mixed, smooth, weighted, in blocks, bounded",
+    source="Biswal 2024, Contributions to probabilistic and statistical foundations of "
+    "differential privacy, PhD thesis, University of Ottawa, chapters 1 to 5.5.",
+    summary="The experiments can be run again and most printed numbers come out. But what makes "
+    "them look good is often missing noise: the mixed noise mechanism has a true delta of 0.0396 "
+    "at epsilon 1 whatever delta it claims, noise for the sensitivity at hand tells data apart "
+    "with certainty, and blocks of values estimate the middle of the range, not the median. "
+    "Exact calibration repairs smooth and weighted sensitivity, with half of the published noise.",
+    experiments=(
+        Experiment(id="E0", title="What is promised, and what is kept", run=promises),
+        Experiment(id="E1", title="k-PRAM and k-noise on ages", run=noisy_ages),
+        Experiment(id="E2", title="Tables of six rows", run=tables_of_six),
+        Experiment(id="E3", title="Normal plus Laplace noise", run=normal_laplace),
+        Experiment(id="E4", title="Weighted sensitivity", run=weighted_sensitivity),
+        Experiment(id="E7", title="Gaussian noise of the textbook", run=textbook),
+        Experiment(id="E9", title="Bounded noise", run=bounded),
+        Experiment(id="E10", title="Attacks, and PRAM", run=attacks),
+        Experiment(id="E11", title="Sensitivities, divergences, sums", run=basics),
+        Experiment(id="E12", title="Noise on smooth sensitivity", run=smooth_promises),
+    ),
+    seed=2024,
+)
