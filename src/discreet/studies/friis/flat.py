@@ -30,7 +30,7 @@ _ELLIPSE = (
 def central_flat(setting: Setting) -> Findings:
     """E2: the error is sqrt(2r)/epsilon."""
     rng = setting.rng("E2")
-    structures = setting.times(4000, quick=1000)
+    structures = setting.times(4000, quick=600)
     checks: list[Check] = []
     found: dict[int, list[float]] = {}
     for domain, lengths in stated.LENGTHS.items():
