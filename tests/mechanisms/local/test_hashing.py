@@ -12,7 +12,7 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.local.aggregate import Aggregate
 from discreet.mechanisms.local.catalogue import rebuild
 from discreet.mechanisms.local.hadamard import walsh_hadamard
-from discreet.mechanisms.local.hashing import Hashing, hadamard_response, olh
+from discreet.mechanisms.local.hashing import Hashing, _sets, hadamard_response, olh
 from discreet.mechanisms.local.packing import pack, padded, unpack
 from discreet.noise.bits import SeededBits, seeded
 from discreet.noise.tree import enumerate_sampler
@@ -133,6 +133,20 @@ def test_supports_are_counted_exactly(kept):
             hashed = sum((form & i).bit_count() % 2 << j for j, form in enumerate(forms))
             expected[i] += hashed in sets[number]
     assert (oracle.supports(oracle.tally(rows).counts) == expected).all()
+
+
+@pytest.mark.parametrize(("hashes", "kept"), [(16, 15), (16, 5), (32, 3), (32, 29), (128, 127)])
+def test_sets_move_as_they_say_or_are_refused(hashes, kept):
+    """Sets are found by a whole number made of their members: it must not wrap around."""
+    try:
+        olh(categories=hashes, epsilon=1, hashes=hashes, kept=kept)
+    except InvalidArgument:
+        assert kept > 15
+        return
+    members = np.array(list(itertools.combinations(range(hashes), kept)))
+    moved = _sets(hashes.bit_length() - 1, kept).moved
+    for value in range(hashes):
+        assert (np.sort(members ^ value, axis=1) == members[moved[:, value]]).all()
 
 
 VECTORS = [

@@ -182,7 +182,7 @@ def olh(*, categories: int, epsilon: Number, hashes: int | None = None, kept: in
     Source: Wang, Blocki, Li, Jha 2017 for local hashing; Feldman, Nelson, Nguyen, Talwar 2022 for
     designs of subspaces. F14, corrected: three values of one hash must be independent, and are.
     Needs: 2 <= categories <= 2^24, epsilon > 0. ``hashes`` is a power of two, at most 256 and
-    the categories; ``kept`` is below it, and more than 1 only for at most 32 hashes.
+    the categories; ``kept`` is below it, and of few hashes: there are at most 5000 such sets.
     """
     size = count("categories", categories, minimum=2)
     if size > 1 << _MOST_DIGITS:
@@ -200,9 +200,11 @@ def olh(*, categories: int, epsilon: Number, hashes: int | None = None, kept: in
     given, several = count("hashes", hashes, minimum=2), count("kept", kept)
     if given & (given - 1) or given > 1 << most:
         raise InvalidArgument(f"hashes must be a power of two from 2 to {1 << most}, got {given}.")
-    if several >= given or (several > 1 and math.comb(given, several) > _MOST_SETS):
-        raise InvalidArgument(f"kept={several} of {given} hashes are too many.")
     digits = given.bit_length() - 1
+    # A set is looked up by its members, written one after the other in a whole number of 62 digits.
+    many = several * digits > 62 or math.comb(given, several) > _MOST_SETS
+    if several >= given or (several > 1 and many):
+        raise InvalidArgument(f"kept={several} of {given} hashes are too many.")
     return Hashing(categories=size, epsilon=loss, hash_digits=digits, kept=several)
 
 
