@@ -1,0 +1,174 @@
+"""Variance and standard deviation of a column, released within what they can be at all."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+from numpy.typing import ArrayLike
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core.check import count
+from discreet.core.errors import InvalidArgument
+from discreet.core.exact import Number, root_down
+from discreet.core.relation import Relation
+from discreet.mechanisms.bounded import BoundedLaplace, Within, bounded_laplace, clamped, folded
+from discreet.mechanisms.column import Column
+from discreet.mechanisms.laplace import laplace
+from discreet.mechanisms.mechanism import Certificate, Mechanism
+from discreet.mechanisms.smooth_statistics import Variance
+from discreet.noise.bits import Bits
+
+How: TypeAlias = Literal["clamp", "fold", "bounded"]
+
+# A statistic as a double is off by less than a 2**-52 part of its largest value; twice that, and
+# the rounding of the sensitivity itself, is added to the sensitivity.
+_ALLOWANCE = Fraction(1, 1 << 50)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread(Mechanism):
+    """A variance or a standard deviation. Made by `private_variance` and `private_sd`."""
+
+    column: Column
+    rows: int
+    inner: BoundedLaplace | Within
+    takes_root: Literal["never", "before", "after"]
+    """Whether the noise is on the variance, on its root, or on the variance before the root."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one release costs: one of the rows is replaced, their number is public."""
+        return self.inner.guarantee
+
+    @property
+    def std(self) -> float:
+        """At most this: roots differ by no more than the root of the difference."""
+        return math.sqrt(self.inner.std) if self.takes_root == "after" else self.inner.std
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Bounds that hold the error with probability at least ``level``, whatever the data."""
+        high = self.inner.interval(level)[1]
+        if self.takes_root == "after":
+            high = math.sqrt(high)
+        return -high, high
+
+    def release(self, values: ArrayLike, *, bits: Bits | None = None) -> float:
+        """The noisy statistic."""
+        codes = self.column.sorted(values, rows=self.rows)
+        exact = float(Variance(rows=self.rows).value(codes)) * self.column.step**2
+        noisy = self.inner.release(
+            math.sqrt(exact) if self.takes_root == "before" else exact, bits=bits
+        )
+        return math.sqrt(noisy) if self.takes_root == "after" else float(noisy)
+
+    def certify(self) -> Certificate:
+        """Recompute the guarantee of the noise from its exact law."""
+        return self.inner.certify()
+
+    def __repr__(self) -> str:
+        name = "private_variance" if self.takes_root == "never" else "private_sd"
+        return f"{name}({self.inner!r})"
+
+
+def private_variance(
+    *,
+    lower: Number,
+    upper: Number,
+    rows: int,
+    epsilon: Number,
+    delta: Number = 0,
+    how: How = "clamp",
+    grid: Number | None = None,
+) -> Spread:
+    """The sample variance of a column of a public number of rows.
+
+    Theorem: (epsilon, delta)-DP if one row is replaced; the release lies between 0 and the
+        largest variance that rows between the bounds can have.
+    Proof: with m the mean of all rows but the replaced one, the variance changes by ``((b - m)^2
+        - (a - m)^2) / rows``, at most ``(upper - lower)^2 / rows``. Half of the rows at either
+        bound have the largest variance.
+    Source: B2, B45.
+    Needs: public bounds and number of rows, at least 2.
+    """
+    column, square = _prepare(lower, upper, grid, rows)
+    moved = square * (Fraction(1, rows) + _ALLOWANCE)
+    inner = _within(how, square * _largest(rows), moved, epsilon, delta)
+    return Spread(column=column, rows=rows, inner=inner, takes_root="never")
+
+
+def private_sd(
+    *,
+    lower: Number,
+    upper: Number,
+    rows: int,
+    epsilon: Number,
+    delta: Number = 0,
+    how: How = "clamp",
+    direct: bool = False,
+    grid: Number | None = None,
+) -> Spread:
+    """The sample standard deviation: the root of a noisy variance, or with noise of its own.
+
+    The root is free and better, unless the deviation is below ``(upper - lower) / (2
+    sqrt(rows))``; then ``direct=True`` is.
+
+    Theorem: (epsilon, delta)-DP if one row is replaced; the release is never negative.
+    Proof: of the root, as for `private_variance`: post-processing. Directly: the deviation is the
+        length of the rows without their mean, over sqrt(rows - 1). A row that moves by d moves
+        that vector by ``d sqrt(1 - 1 / rows)``, so the deviation by at most ``d / sqrt(rows)``.
+        (Not by ``d / rows``, as has been published: M49.)
+    Source: B2, B45.
+    Needs: public bounds and number of rows, at least 2.
+    """
+    column, square = _prepare(lower, upper, grid, rows)
+    if not direct:
+        moved = square * (Fraction(1, rows) + _ALLOWANCE)
+        inner = _within(how, square * _largest(rows), moved, epsilon, delta)
+        return Spread(column=column, rows=rows, inner=inner, takes_root="after")
+    span = column.span * Fraction(2) ** column.exponent
+    moved = span * (root_down(Fraction(1, rows)) + _ALLOWANCE)
+    top = span * (root_down(_largest(rows)) + _ALLOWANCE)
+    inner = _within(how, top, moved, epsilon, delta)
+    return Spread(column=column, rows=rows, inner=inner, takes_root="before")
+
+
+def _prepare(
+    lower: Number, upper: Number, grid: Number | None, rows: int
+) -> tuple[Column, Fraction]:
+    """The column, and the square of its width."""
+    count("rows", rows, minimum=2)
+    column = Column.of(lower, upper, grid)
+    return column, (column.span * Fraction(2) ** column.exponent) ** 2
+
+
+def _largest(rows: int) -> Fraction:
+    """The largest sample variance of rows between 0 and 1."""
+    return Fraction((rows // 2) * ((rows + 1) // 2), rows * (rows - 1))
+
+
+def _within(
+    how: How, upper: Fraction, moved: Fraction, epsilon: Number, delta: Number
+) -> BoundedLaplace | Within:
+    if how == "bounded":
+        return bounded_laplace(
+            lower=0,
+            upper=upper,
+            sensitivity=moved,
+            epsilon=epsilon,
+            delta=delta,
+            on="reals",
+            relation=Relation.REPLACE_ONE,
+        )
+    if how not in ("clamp", "fold"):
+        raise InvalidArgument(f"how must be 'clamp', 'fold' or 'bounded', got {how!r}.")
+    noise = laplace(
+        sensitivity=moved,
+        epsilon=epsilon,
+        delta=delta,
+        on="reals",
+        relation=Relation.REPLACE_ONE,
+    )
+    return (folded if how == "fold" else clamped)(noise, lower=0, upper=upper)
