@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from discreet.studies.biswal_mechanisms.ages import attacks, noisy_ages, tables_of_six
 from discreet.studies.biswal_mechanisms.basics import basics
+from discreet.studies.biswal_mechanisms.blocks import block_medians
+from discreet.studies.biswal_mechanisms.mixed import mixed_means, mixed_medians
 from discreet.studies.biswal_mechanisms.promises import promises
 from discreet.studies.biswal_mechanisms.smooth_promises import smooth_promises
 from discreet.studies.biswal_mechanisms.sums import bounded, normal_laplace, textbook
@@ -26,7 +28,10 @@ BISWAL_MECHANISMS = Plan(
         Experiment(id="E2", title="Tables of six rows", run=tables_of_six),
         Experiment(id="E3", title="Normal plus Laplace noise", run=normal_laplace),
         Experiment(id="E4", title="Weighted sensitivity", run=weighted_sensitivity),
+        Experiment(id="E5", title="Mixed noise on means", run=mixed_means),
+        Experiment(id="E6", title="Mixed noise on medians", run=mixed_medians),
         Experiment(id="E7", title="Gaussian noise of the textbook", run=textbook),
+        Experiment(id="E8", title="Medians from blocks", run=block_medians),
         Experiment(id="E9", title="Bounded noise", run=bounded),
         Experiment(id="E10", title="Attacks, and PRAM", run=attacks),
         Experiment(id="E11", title="Sensitivities, divergences, sums", run=basics),
