@@ -375,6 +375,37 @@ LOCAL = (
     _written("from", "olh, 1024 categories", 1, 1_024, 3),
 )
 
+
+def _medians(shape: int, label: str) -> tuple[Case, ...]:
+    """The error against OpenDP on one coarse grid, and against diffprivlib, which needs none."""
+    params: Params = {"n": 1_001, "shape": shape, "epsilon": 1.0, "repetitions": 400}
+    name, kind = f"error of a median, {label}, epsilon 1", "median_error"
+    warm: Params = {"repetitions": 1}
+    coarse: Params = {**params, "points": 1_025}
+    return (
+        Case(
+            name=f"{name}, 1025 points", kind=kind, params=coarse, warm=warm, peers={"opendp": NONE}
+        ),
+        Case(name=name, kind=kind, params=params, warm=warm, peers={"diffprivlib": NONE}),
+    )
+
+
+_MEDIAN: Params = {"n": MILLION, "shape": 1, "epsilon": 1.0}
+MEDIANS = (
+    Case(
+        name="median of 1e6 values, sort included",
+        kind="median",
+        params=_MEDIAN,
+        warm=WARM,
+        peers={"opendp": NONE, "diffprivlib": NONE},
+    ),
+    *_medians(0, "uniform"),
+    *_medians(1, "normal"),
+    *_medians(2, "exponential"),
+    *_medians(3, "whole numbers"),
+    *_medians(4, "log-normal"),
+)
+
 SUITES: Mapping[str, tuple[Case, ...]] = {
     "noise": NOISE,
     "accounting": ACCOUNTING,
@@ -384,4 +415,5 @@ SUITES: Mapping[str, tuple[Case, ...]] = {
     "streams": STREAMS,
     "disclosure": DISCLOSURE,
     "local": LOCAL,
+    "median": MEDIANS,
 }

@@ -32,7 +32,13 @@ COLUMNS = {
     "{} ratio": "error_ratio",
     "note": "note",
 }
-ERRORS = {"accounting": "ε", "tables": "RMSE", "ranges": "RMSE", "local": "√n RMSE"}
+ERRORS = {
+    "accounting": "ε",
+    "tables": "RMSE",
+    "ranges": "RMSE",
+    "local": "√n RMSE",
+    "median": "RMSE",
+}
 """What the answers of a suite are."""
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from diffprivlib import BudgetAccountant
 from diffprivlib.mechanisms import GaussianAnalytic, Geometric
 from diffprivlib.tools import histogram
+from diffprivlib.tools import median as private_median
+from numpy.typing import NDArray
 
 
 def laplace_int(*, n: int, scale: float) -> Callable[[], None]:
@@ -66,6 +68,39 @@ def range_error(
         return math.sqrt(squares / repetitions)
 
     return work
+
+
+def median(*, n: int, shape: int, epsilon: float) -> Callable[[], None]:
+    """The exponential mechanism over the gaps between the values."""
+    values = _column(n, shape)
+    return lambda: _drop(private_median(values, epsilon=epsilon, bounds=(0.0, 128.0)))
+
+
+def median_error(*, n: int, shape: int, epsilon: float, repetitions: int) -> Callable[[], float]:
+    """The root of the mean squared error."""
+    values = _column(n, shape)
+    truth = float(np.median(values))
+
+    def one() -> float:
+        return float(private_median(values, epsilon=epsilon, bounds=(0.0, 128.0)))
+
+    return lambda: _rmse(one, truth, repetitions)
+
+
+def _column(n: int, shape: int) -> NDArray[np.float64]:
+    rng = np.random.default_rng(shape)
+    draws = (
+        rng.uniform(0, 100, n),
+        rng.normal(50, 10, n),
+        rng.exponential(10, n),
+        rng.normal(40, 20, n).round(),
+        rng.lognormal(3, 1, n),
+    )
+    return np.clip(draws[shape], 0, 128)
+
+
+def _rmse(median: Callable[[], float], truth: float, repetitions: int) -> float:
+    return math.sqrt(sum((median() - truth) ** 2 for _ in range(repetitions)) / repetitions)
 
 
 def _drop(_: object) -> None:

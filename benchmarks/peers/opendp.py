@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import opendp.prelude as dp
+from numpy.typing import NDArray
 
 dp.enable_features("contrib", "honest-but-curious")
 
@@ -117,6 +118,52 @@ def _tree(cells: int, epsilon: float) -> Callable[[], list[float]]:
     consistent = dp.t.make_consistent_b_ary_tree(branching_factor=branching)
     counts = [20] * cells
     return lambda: list(consistent(noisy(counts)))
+
+
+def median(*, n: int, shape: int, epsilon: float) -> Callable[[], None]:
+    """A noisy choice among 1025 candidates."""
+    values = _column(n, shape)
+    choice = _choice(epsilon, 1_025)
+    return lambda: _drop(choice(values))
+
+
+def median_error(
+    *, n: int, shape: int, epsilon: float, repetitions: int, points: int
+) -> Callable[[], float]:
+    """The root of the mean squared error."""
+    values = _column(n, shape)
+    choice = _choice(epsilon, points)
+    truth = float(np.median(values))
+    return lambda: _rmse(lambda: float(choice(values)), truth, repetitions)
+
+
+def _choice(epsilon: float, points: int) -> dp.Measurement:
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    candidates = list(np.linspace(0.0, 128.0, points))
+
+    def scaled(scale: float) -> dp.Measurement:
+        pure = dp.max_divergence()
+        return dp.m.make_private_quantile(
+            *space, pure, candidates=candidates, alpha=0.5, scale=scale
+        )
+
+    return dp.binary_search_chain(scaled, d_in=1, d_out=epsilon)
+
+
+def _column(n: int, shape: int) -> NDArray[np.float64]:
+    rng = np.random.default_rng(shape)
+    draws = (
+        rng.uniform(0, 100, n),
+        rng.normal(50, 10, n),
+        rng.exponential(10, n),
+        rng.normal(40, 20, n).round(),
+        rng.lognormal(3, 1, n),
+    )
+    return np.clip(draws[shape], 0, 128)
+
+
+def _rmse(median: Callable[[], float], truth: float, repetitions: int) -> float:
+    return math.sqrt(sum((median() - truth) ** 2 for _ in range(repetitions)) / repetitions)
 
 
 def _drop(_: object) -> None:

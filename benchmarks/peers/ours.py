@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import math
 import shutil
 import tempfile
 import time
@@ -14,6 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 import discreet
 from discreet import ask, disclosure
@@ -29,6 +31,7 @@ from discreet.mechanisms.local.hashing import hadamard_response, olh
 from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.subset import subset_selection
 from discreet.mechanisms.local.unary import oue, sue
+from discreet.mechanisms.quantile import private_quantile
 from discreet.noise.bits import system
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
@@ -388,6 +391,48 @@ def _folder() -> Path:
     folder = mkdtemp(prefix="ours-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
+
+
+def median(*, n: int, shape: int, epsilon: float) -> Callable[[], None]:
+    """A quantile chosen by inverse sensitivity on a fine grid."""
+    values = _column(n, shape)
+    choice = private_quantile(lower=0, upper=128, epsilon=epsilon)
+    return lambda: _drop(choice.release(values))
+
+
+def median_error(
+    *, n: int, shape: int, epsilon: float, repetitions: int, points: int = 0
+) -> Callable[[], float]:
+    """The root of the mean squared error: on a fine grid, or on one of so many points."""
+    values = _column(n, shape)
+    if points:
+        choice = private_quantile(
+            lower=0,
+            upper=128,
+            epsilon=epsilon,
+            grid=128 / (points - 1),
+            method="permute_and_flip",
+        )
+    else:
+        choice = private_quantile(lower=0, upper=128, epsilon=epsilon)
+    truth = float(np.median(values))
+    return lambda: _rmse(lambda: choice.release(values), truth, repetitions)
+
+
+def _column(n: int, shape: int) -> NDArray[np.float64]:
+    rng = np.random.default_rng(shape)
+    draws = (
+        rng.uniform(0, 100, n),
+        rng.normal(50, 10, n),
+        rng.exponential(10, n),
+        rng.normal(40, 20, n).round(),
+        rng.lognormal(3, 1, n),
+    )
+    return np.clip(draws[shape], 0, 128)
+
+
+def _rmse(median: Callable[[], float], truth: float, repetitions: int) -> float:
+    return math.sqrt(sum((median() - truth) ** 2 for _ in range(repetitions)) / repetitions)
 
 
 def _drop(_: object) -> None:

@@ -192,6 +192,13 @@ def test_errors_are_a_few_ranks(method):
     assert np.abs(np.array(ranks) - 5000).mean() < 4
 
 
+def test_flipped_points_are_ranked_among_unrounded_values():
+    made = private_quantile(lower=0, upper=8, grid=1, epsilon=50, method="permute_and_flip")
+    values = [2.4, 2.45, 2.5, 2.55, 2.6, 3.4, 3.6, 3.7, 3.8, 3.9]  # half of them are below 3
+    assert {made.release(values, bits=seeded(i)) for i in range(20)} == {3.0}
+    assert made.probabilities(values).shape == (9,)
+
+
 def test_a_value_with_many_ties_is_found():
     values = np.concatenate((np.full(400, 7.0), np.arange(300.0)))
     made = private_quantile(lower=0, upper=1000, epsilon=0.5)
@@ -220,7 +227,7 @@ def test_what_is_refused():
         private_quantile(math.pi / 4, lower=0, upper=1, epsilon=1)
     with pytest.raises(InvalidArgument, match="method"):
         private_quantile(lower=0, upper=1, epsilon=1, method="tree")
-    with pytest.raises(InvalidArgument, match="coarser"):
+    with pytest.raises(InvalidArgument, match="coarse grid"):
         private_quantile(lower=0, upper=1, epsilon=1, method="permute_and_flip")
     with pytest.raises(InvalidArgument, match="relation"):
         private_quantile(lower=0, upper=1, epsilon=1, relation=Relation.LOCAL)

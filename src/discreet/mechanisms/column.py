@@ -61,6 +61,14 @@ class Column:
             )
         return cls(first=first, span=span, exponent=exponent)
 
+    def refined(self) -> tuple[Column, int]:
+        """The same bounds on a grid of the default fineness, and how many of its steps are one."""
+        stride = 1 << max(0, _RESOLUTION - self.span.bit_length())
+        while max(abs(self.first), self.span) * stride > _LARGEST_SPAN:
+            stride //= 2
+        exponent = self.exponent - stride.bit_length() + 1
+        return Column(first=self.first * stride, span=self.span * stride, exponent=exponent), stride
+
     @property
     def step(self) -> float:
         """Size of a step."""

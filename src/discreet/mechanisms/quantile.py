@@ -48,6 +48,8 @@ class Quantile(Mechanism):
     epsilon: Fraction
     method: Method
     relation: Relation
+    stride: int = 1
+    """Steps between the points that may be flipped; the values keep the finer grid."""
 
     @property
     def guarantee(self) -> Guarantee:
@@ -88,7 +90,8 @@ class Quantile(Mechanism):
         codes = self.column.sorted(values)
         source = system() if bits is None else bits
         if self.method == "permute_and_flip":
-            return self.column.number(self._flip.choose(self._scores(codes), source))
+            chosen = self._flip.choose(self._scores(codes, self.column.span), source)
+            return self.column.number(chosen * self.stride)
         choice = Choice(
             values=codes,
             span=self.column.span,
@@ -103,16 +106,16 @@ class Quantile(Mechanism):
         moved = self.moved * self.level.denominator
         return permute_and_flip(sensitivity=moved, epsilon=self.epsilon, relation=self.relation)
 
-    def _scores(self, codes: Ints, span: int | None = None) -> Ints:
+    def _scores(self, codes: Ints, span: int) -> Ints:
         """Scores of all points, in ranks times the level's denominator."""
-        points = np.arange((self.column.span if span is None else span) + 1)
+        points = np.arange(0, span + 1, self.stride)
         low = np.searchsorted(codes, points) * self.level.denominator
         high = np.searchsorted(codes, points, side="right") * self.level.denominator
         target = self.level.numerator * len(codes)
         return -np.maximum(np.maximum(low - target, target - high), 0).astype(np.int64)
 
     def probabilities(self, values: ArrayLike) -> Floats:
-        """The law over all points of the grid, for audits of small grids: private."""
+        """The law over all points that may be chosen, for audits of small grids: private."""
         return self._law(self.column.sorted(values), self.column.span)
 
     def _law(self, codes: Ints, span: int) -> Floats:
@@ -184,8 +187,8 @@ def private_quantile(
 
     "interpolated" reads ranks off a curve that climbs between the values: inside a gap the point
     where it meets the quantile is the likeliest. "exponential" takes all points of a gap alike.
-    "permute_and_flip" is better than that on a coarse ``grid`` (at most 2**16 steps), not on a fine
-    one.
+    "permute_and_flip" is better than that for few points: the multiples of a coarse ``grid``, at
+    most 2**16.
 
     Theorem: epsilon-DP under ``relation``, and of bounded range but for "permute_and_flip".
     Proof: with weights exp(-rate * score) the log-ratio of two neighbours lies, but for one
@@ -207,13 +210,18 @@ def private_quantile(
         raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation}.")
     if method not in get_args(Method):
         raise InvalidArgument(f"method must be one of {get_args(Method)}, got {method!r}.")
-    column = Column.of(lower, upper, grid)
-    if method == "permute_and_flip" and column.span > _MOST_FLIPS:
-        raise InvalidArgument("permute_and_flip takes at most 2**16 steps: give a coarser grid.")
+    column, stride = Column.of(lower, upper, grid), 1
+    if method == "permute_and_flip":
+        if column.span > _MOST_FLIPS:
+            raise InvalidArgument(
+                "permute_and_flip takes at most 2**16 points: give a coarse grid."
+            )
+        column, stride = column.refined()
     return Quantile(
         column=column,
         level=share,
         epsilon=positive("epsilon", epsilon),
         method=method,
         relation=relation,
+        stride=stride,
     )
