@@ -1,0 +1,210 @@
+"""The study of Biswal 2024: every check holds, and wrong formulas make checks fail."""
+
+import json
+import math
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from discreet.leakage import published_laws
+from discreet.studies.biswal_mechanisms import (
+    ages,
+    basics,
+    blocks,
+    mixed,
+    promises,
+    smooth_promises,
+    sums,
+    weighted,
+)
+from discreet.studies.biswal_mechanisms.plan import BISWAL_MECHANISMS
+from discreet.studies.catalogue import planned
+from discreet.studies.checks import MOST_SIMULATED
+from discreet.studies.page import as_html, as_json
+from discreet.studies.study import Setting, run
+
+DOCS = Path(__file__).parents[2] / "docs" / "studies"
+QUICK = Setting(quick=True, seed=BISWAL_MECHANISMS.seed)
+
+
+@pytest.fixture(scope="module")
+def study():
+    return run(BISWAL_MECHANISMS, quick=True)
+
+
+def failed(checks):
+    return {check.id for check in checks if not check.ok}
+
+
+def test_every_check_holds(study):
+    assert [check for check in study.checks if not check.ok] == []
+    assert planned("biswal-mechanisms") is BISWAL_MECHANISMS
+
+
+def test_all_experiments_and_their_figures_are_there(study):
+    ids = [experiment.id for experiment in BISWAL_MECHANISMS.experiments]
+    assert ids == [f"E{i}" for i in range(13)]
+    seen = Counter(check.id.partition("/")[0] for check in study.checks)
+    assert all(seen[name] >= 3 for name in ids)
+    figures = {figure.id.partition("/")[0] for figure in study.figures}
+    assert figures == {f"E{i}" for i in (0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 12)}
+
+
+def test_checks_have_names_of_their_own_and_reasons_where_they_correct(study):
+    assert len({check.id for check in study.checks}) == len(study.checks)
+    assert all(bool(check.why) == (check.verdict != "reproduced") for check in study.checks)
+    assert study.count("reproduced") > 50
+    assert study.count("corrected") > 50
+
+
+def test_the_error_of_chance_is_shared_among_no_more_checks_than_assumed(study):
+    # At most these: those that compare with a tolerance. Most of them are exact.
+    assert sum(check.rule == "within" for check in study.checks) < MOST_SIMULATED
+
+
+def test_figures_say_how_they_came_about(study):
+    for figure in study.figures:
+        assert figure.x
+        assert figure.y
+        assert any(word in figure.note for word in ("exact", "runs", "run of", "draws"))
+        assert all(len(line.x) == len(line.y) > 0 for line in figure.lines)
+
+
+def test_the_files_are_whole(study):
+    made = json.loads(as_json(study))
+    assert made["ok"]
+    assert len(made["checks"]) == len(study.checks)
+    page = as_html(study)
+    assert page.count("<svg ") == len(study.figures)
+    assert "NaN" not in page
+
+
+def test_the_same_seed_gives_the_same_study(study):
+    again = (*ages.noisy_ages(QUICK).checks, *mixed.mixed_medians(QUICK).checks)
+    assert set(again) <= set(study.checks)
+
+
+# ── wrong formulas are seen ───────────────────────────────────────────────────────────────────
+
+
+def test_noise_of_another_deviation_is_seen(monkeypatch):
+    right = published_laws.gaussian_delta
+
+    def wider(epsilon, **pair):
+        return right(epsilon, **{**pair, "shift": 0.9 * pair["shift"]})
+
+    monkeypatch.setattr(published_laws, "gaussian_delta", wider)
+    found = failed((*promises._mixed(), *basics._gaussians()))
+    assert sum(name.startswith("E0/mixed/") for name in found) == 6
+    assert sum(name.startswith("E11/Gaussian") for name in found) == 5
+
+
+def test_another_smoothness_is_seen(monkeypatch):
+    monkeypatch.setattr(published_laws, "thesis_beta", published_laws.gaussian_beta)
+    found = failed(smooth_promises.smooth_promises(QUICK).checks)
+    assert sum(name.startswith("E12/smooth Gaussian/") for name in found) == 6
+    assert sum(name.startswith("E12/smooth Laplace/") for name in found) == 3
+
+
+def test_a_variance_of_one_for_laplace_noise_is_seen(monkeypatch):
+    right = weighted.useful
+    monkeypatch.setattr(weighted, "useful", lambda mean, factor: right(mean, factor / 2))
+    found = failed(weighted.weighted_sensitivity(QUICK).checks)
+    assert found >= {"E4/useful, as printed", "E4/useful, corrected", "E4/useful, new theorem"}
+
+
+def test_another_interval_is_seen(monkeypatch):
+    right = mixed._coverage
+
+    def ninety_nine(found, noise, delta, *, width):
+        return right(found, noise, delta, width=width * 2.576 / 1.96)
+
+    monkeypatch.setattr(mixed, "_coverage", ninety_nine)
+    found = failed(mixed.mixed_means(QUICK).checks)
+    assert sum(name.startswith("E5/printed/") for name in found) >= 15
+    assert sum(name.startswith("E5/coverage/") for name in found) >= 15
+
+
+def test_medians_of_whole_rows_in_place_of_blocks_are_seen(monkeypatch):
+    def whole(x, m):
+        return np.repeat(np.median(x, axis=1)[:, None], m, axis=1)
+
+    monkeypatch.setattr(blocks, "blocks_of_values", whole)
+    found = failed(blocks.block_medians(QUICK).checks)
+    assert {"E8/exponential, clipped/I, 5", "E8/beta/I, 20", "E8/middle"} <= found
+
+
+def test_noise_of_another_width_is_seen(monkeypatch):
+    right = ages.k_noise
+
+    def wider(x, **how):
+        return right(x, **how, half_width=3.0)
+
+    monkeypatch.setattr(ages, "k_noise", wider)
+    found = failed(ages.noisy_ages(QUICK).checks)
+    assert {"E1/k-noise, MSE", "E1/k-noise, exact MSE"} <= found
+
+
+def test_a_bounded_law_without_its_constant_is_seen(monkeypatch):
+    def forgotten(scale, *, sensitivity, width):
+        del width
+        return sensitivity / scale
+
+    monkeypatch.setattr(published_laws, "bounded_loss", forgotten)
+    found = failed(sums._bounded_scales())
+    assert len(found) == 5  # all but the one whose sensitivity is the width
+
+
+# ── pieces ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_smooth_sensitivity_is_that_of_all_windows():
+    rng = np.random.default_rng(3)
+    for n in (5, 8, 21):
+        x = np.sort(rng.uniform(0, 100, (4, n)) ** 2 / 100, axis=1)
+        m = (n - 1) // 2
+        for beta in (0.1, 0.7):
+            found = blocks.smooth_sensitivities(x, beta)
+            for row, got in zip(x, found, strict=True):
+                padded = [*[0.0] * (n + 1), *row, *[100.0] * (n + 2)]
+                at = m + n + 1
+                best = max(
+                    math.exp(-beta * k) * (padded[at + t] - padded[at + t - k - 1])
+                    for k in range(n + 1)
+                    for t in range(k + 2)
+                )
+                assert got == pytest.approx(best)
+
+
+def test_medians_of_blocks_are_medians_of_blocks():
+    rng = np.random.default_rng(4)
+    x = np.sort(rng.uniform(0, 60, (3, 40)), axis=1)
+    found = blocks.blocks_of_values(x, 7)
+    edges = np.linspace(0, 100, 8)
+    for row, got in zip(x, found, strict=True):
+        for k in range(7):
+            inside = row[(row >= edges[k]) & (row < edges[k + 1])]
+            middle = (edges[k] + edges[k + 1]) / 2
+            assert got[k] == pytest.approx(np.median(inside) if len(inside) else middle)
+
+
+def test_chances_to_stay_inside_are_those_of_draws():
+    rng = np.random.default_rng(5)
+    sensitivity, half = np.array([0.5]), np.array([0.8])
+    draws = 400_000
+    for got, noise in (
+        (mixed.laplace_inside(sensitivity, half), rng.laplace(0, 0.5, draws)),
+        (
+            mixed.gaussian_inside(sensitivity, half, 0.1),
+            rng.normal(0, 0.5 * math.sqrt(2 * math.log(12.5)), draws),
+        ),
+        (
+            mixed.mixed_inside(sensitivity, half, 0.9),
+            rng.normal(0, 0.5 * math.sqrt(2), draws),
+        ),
+    ):
+        p = float(got[0])
+        # Six deviations of a share: about 1e-9 each.
+        assert abs((np.abs(noise) < 0.8).mean() - p) < 6 * math.sqrt(p * (1 - p) / draws)
