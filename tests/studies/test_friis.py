@@ -82,7 +82,7 @@ def test_the_same_seed_gives_the_same_study(study):
     assert set(again.checks) <= set(study.checks)
 
 
-@pytest.mark.parametrize("name", ["E3", "E6", "E8", "E10"])
+@pytest.mark.parametrize("name", ["E3", "E6", "E8", "E10", "E11", "E12", "E14"])
 def test_the_pictures_of_the_documentation_are_those_of_the_study(study, name):
     (figure,) = (figure for figure in study.figures if figure.id == f"{name}/errors")
     kept = (DOCS / f"friis-{name.lower()}.svg").read_text(encoding="utf-8")
@@ -98,6 +98,46 @@ def test_the_table_of_the_documentation_is_that_of_the_study(study):
     for line in lines:
         cells = [float(cell) for cell in line.split("|")]
         assert cells[3:] == pytest.approx(rows[tuple(map(int, cells[:3]))], abs=0.06)
+
+
+def rows_of(page, start):
+    """Lines of the tables of a page whose first cell looks like this."""
+    text = (DOCS / page).read_text("utf-8")
+    return [
+        [cell.strip() for cell in line.split("|")]
+        for line in re.findall(rf"^\| ({start} \|.*) \|$", text, re.MULTILINE)
+    ]
+
+
+def test_the_local_tables_of_the_documentation_are_those_of_the_study(study):
+    tables = {table.id: table for table in study.tables}
+    lines = rows_of("friis-local.md", r"\d+")
+    short = [(row[0], *row[2:7]) for row in tables["E11/short"].rows]
+    assert [list(map(float, line)) for line in lines] == [
+        pytest.approx(row, abs=0.51) for row in short
+    ]
+    ladder = {row[0]: row for row in tables["E14/ladder"].rows}
+    for model, trusted, epsilon, error in rows_of("friis-local.md", "(?:central|shuffle|local)"):
+        assert (trusted, float(error)) == (
+            ladder[model][1],
+            pytest.approx(ladder[model][3], rel=0.002),
+        )
+        assert epsilon == ("none" if model == "central" else f"{ladder[model][5]:.3g}")
+    (cells,) = (row for row in tables["E12/all ranges"].rows if row[:2] == (64, 1))
+    found = dict(zip(tables["E12/all ranges"].columns, cells, strict=True))
+    for line, name in {
+        "flat, unary, raw": "flat, oue, raw",
+        "flat, unary, known total": "flat, oue",
+        "flat, randomised response": "flat, grr",
+        "tree of 2, unary, raw": "B=2, raw",
+        "tree of 2, unary, consistent": "B=2",
+        "tree of 4, unary, consistent": "B=4",
+        "Haar, Hadamard responses": "Haar",
+        "tree of 2, unary, best shares": "B=2, optimised",
+        "tree of 2, subset selection, best shares": "B=2, ss, optimised",
+    }.items():
+        ((_, at_64, *_),) = rows_of("friis-local.md", re.escape(line))
+        assert float(at_64) == pytest.approx(found[name], rel=0.003)
 
 
 def test_too_little_noise_in_a_simulation_is_seen(monkeypatch):
