@@ -188,6 +188,19 @@ def test_releases_are_whole_for_counts_and_on_the_grid_for_reals():
         count.release([1, 2])
 
 
+def test_large_whole_sensitivities_fit_or_are_refused():
+    """No table as long as the sensitivity, no search that never ends, no noise that wraps."""
+    best = best_additive(sensitivity=10**10, epsilon=1, delta=1e-6)
+    assert {one.name for one in best.candidates} >= {"laplace", "gaussian", "staircase", "grafted"}
+    assert best.certify().holds
+    with pytest.raises(Unsupported, match="coarser"):
+        best_additive(sensitivity=2**58, epsilon=1, delta=1e-6)
+    with pytest.raises(InvalidArgument, match="coarser"):
+        Staircase(Fraction(1, 1000), shift=2**56, tread=1)
+    with pytest.raises(InvalidArgument, match="coarser"):
+        Stepped([TOTAL // 2, TOTAL // 4], width=2**61 + 1)
+
+
 def test_bad_questions_are_named():
     with pytest.raises(InvalidArgument, match="loss"):
         best_additive(sensitivity=1, epsilon=1, loss="rmse")

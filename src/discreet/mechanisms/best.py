@@ -134,6 +134,8 @@ def best_additive(
             refused.append((name, str(error)))
             continue
         made.append(Candidate(mechanism=mechanism, loss=_loss(mechanism, loss)))
+    if not made:
+        raise Unsupported(f"No noise keeps this promise; {refused[0][0]}: {refused[0][1]}")
     best = min(one.loss for one in made)
     # Laws that are alike to a millionth count as equal: then the order of the catalogue decides.
     first = next(one for one in made if one.loss <= best * (1 + _WORTH))

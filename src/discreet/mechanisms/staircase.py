@@ -76,7 +76,7 @@ def _smallest(cost: Callable[[int], float], most: int) -> int:
     """The tread of least cost, which has one valley: narrow a grid, then try the last few."""
     low, high = 1, most
     while high - low > _FEW:
-        tried = np.unique(np.linspace(low, high, 9).astype(int)).tolist()
+        tried = [low + (high - low) * i // 8 for i in range(9)]
         at = min(range(len(tried)), key=lambda i: cost(tried[i]))
         low, high = tried[max(at - 1, 0)], tried[min(at + 1, len(tried) - 1)]
     return min(range(low, high + 1), key=cost)

@@ -13,7 +13,7 @@ from discreet.core.check import count, positive
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus
 from discreet.noise.bits import Bits
-from discreet.noise.laplace import Geometric
+from discreet.noise.laplace import LARGEST_NOISE_SCALE, Geometric
 from discreet.noise.law import Floats, Ints, Law, floats, sized
 from discreet.noise.uniform import below, bernoulli_real
 
@@ -39,6 +39,8 @@ class Staircase(Law):
         object.__setattr__(self, "tread", count("tread", tread))
         if self.tread > self.shift:
             raise InvalidArgument(f"tread must be at most shift={shift}, got {tread}.")
+        if self.shift > min(LARGEST_NOISE_SCALE * self.epsilon, 1 << 61):
+            raise InvalidArgument("shift / epsilon must be at most 2**55: use a coarser grid.")
 
     @property
     def support(self) -> tuple[float, float]:
@@ -105,7 +107,7 @@ class Staircase(Law):
 
     def absolute_moment(self, order: int) -> float:
         """``E[|X|**order]`` for orders 1 to 4."""
-        first, whole = _power_sums(self.tread), _power_sums(self.shift)
+        first, whole = power_sums(self.tread), power_sums(self.shift)
         within = [a + self._ratio * (b - a) for a, b in zip(first, whole, strict=True)]
         gap = -math.expm1(-self.epsilon)
         flights = [1 / gap]
@@ -143,7 +145,7 @@ class Staircase(Law):
         return (low << precision) // (one + low), ceil_div(high << precision, one + high)
 
 
-def _power_sums(n: int) -> tuple[int, ...]:
+def power_sums(n: int) -> tuple[int, ...]:
     """Sums of u^i over 0 <= u < n, for i = 0 .. 4."""
     one, two = n * (n - 1) // 2, (n - 1) * n * (2 * n - 1) // 6
     return n, one, two, one * one, two * (3 * n * n - 3 * n - 1) // 5

@@ -16,10 +16,12 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Enclosure, ceil_div, exp_minus
 from discreet.noise.bits import Bits
 from discreet.noise.law import Floats, Ints, Law, floats, sized
+from discreet.noise.staircase import power_sums
 from discreet.noise.uniform import below
 
 TOTAL = 1 << 62
 """Weights of all cells together."""
+_LARGEST = 1 << 61
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Stepped(Law):
         )
         if not self.weights or not falling or 2 * sum(self.weights) - self.weights[0] != TOTAL:
             raise InvalidArgument("weights must never rise, and sum to 2**62 with both signs.")
+        if self.support[1] > _LARGEST:
+            raise InvalidArgument("noise must stay within 2**61 steps: use a coarser grid.")
 
     @property
     def support(self) -> tuple[float, float]:
@@ -106,13 +110,13 @@ class Stepped(Law):
 
     def absolute_moment(self, order: int) -> float:
         """``E[|X|**order]`` for orders 1 to 4."""
-        reach = self.width // 2
-        inner = np.arange(-reach, reach + 1, dtype=np.float64)
+        sums = power_sums(self.width // 2 + 1)
+        inner = [1.0, *(2 * total / self.width for total in sums[1:])]
         cells = self.width * np.arange(len(self.weights), dtype=np.float64)
         powers = np.zeros(len(cells))
-        for i in range(order + 1):
-            powers += math.comb(order, i) * cells ** (order - i) * np.mean(inner**i)
-        powers[0] = np.mean(np.abs(inner) ** order)
+        for i in range(0, order + 1, 2):  # odd powers of the places of a cell cancel
+            powers += math.comb(order, i) * cells ** (order - i) * inner[i]
+        powers[0] = inner[order]
         double = np.where(np.arange(len(cells)) > 0, 2.0, 1.0)
         return float(np.sum(double * self._half * powers))
 
