@@ -225,3 +225,12 @@ def test_sensitivities_convert_between_norms():
 def test_mechanisms_are_immutable():
     with pytest.raises(AttributeError):
         BUILDERS["laplace"]().relation = None
+
+
+@pytest.mark.parametrize("make", [discreet.laplace, discreet.noisy_max])
+def test_whole_values_are_not_rounded_on_a_grid(make):
+    """As doubles, 2**60 + 128 and its neighbour 2**60 + 4,000,129 lie 4,000,256 apart."""
+    mechanism = make(sensitivity=4_000_001.5, epsilon=1)
+    for value in (2**60 + 128, -(2**53) - 1):
+        with pytest.raises(OutOfDomain, match="coarser"):
+            mechanism.release([value, 0], bits=NoBits())

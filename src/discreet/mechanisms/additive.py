@@ -154,9 +154,7 @@ class Additive(Mechanism):
             raise OutOfDomain(
                 f"This {self.name} mechanism takes integers; use on='reals' for real values."
             )
-        reals = values.real if values.whole is None else values.whole.astype(np.float64)
-        assert reals is not None  # noqa: S101 - Values holds one or the other
-        return values.restore(self.grid.add(reals, source))
+        return values.restore(self.grid.add(values.doubles, source))
 
     def certify(self) -> Certificate:
         """Recompute the divergence of neighbouring outputs from the exact law of the noise.

@@ -55,8 +55,7 @@ class Scale:
             raise OutOfDomain(f"{name} must be a non-empty sequence of numbers.")
         if values.whole is not None and self.exponent == 0:
             return values.whole
-        reals = values.real if values.whole is None else values.whole.astype(np.float64)
-        assert reals is not None  # noqa: S101 - Values holds one or the other
+        reals = values.doubles
         check_range(reals, self.step)
         # floor(x + 1/2) without the rounding of that sum: floor((floor(2x) + 1) / 2).
         doubled = np.floor(np.ldexp(reals, 1 - self.exponent)).astype(np.int64)

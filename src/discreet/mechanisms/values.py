@@ -15,6 +15,7 @@ from discreet.noise.law import Floats, Ints
 # whatever the input, saturated noise leaves the range, so the release is exactly the clamped sum.
 LARGEST_INPUT = 1 << 61
 LARGEST_OUTPUT = 1 << 62
+_LARGEST_DOUBLE = 1 << 53
 
 Released: TypeAlias = Any
 """A Python number for a scalar input, an array of the same shape for an array."""
@@ -32,6 +33,19 @@ class Values:
     def size(self) -> int:
         """How many numbers there are."""
         return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def doubles(self) -> Floats:
+        """The numbers as doubles, none rounded: rounding could move two further apart."""
+        if self.whole is None:
+            assert self.real is not None  # noqa: S101 - Values holds one or the other
+            return self.real
+        if self.whole.size and int(np.abs(self.whole).max()) > _LARGEST_DOUBLE:
+            raise OutOfDomain(
+                "value must lie within -2**53 and 2**53 if it is whole and the sensitivity is "
+                "not, or on='reals': use a coarser unit."
+            )
+        return self.whole.astype(np.float64)
 
     def restore(self, flat: NDArray[np.int64] | NDArray[np.float64]) -> Released:
         """The released numbers in the shape of the input."""
