@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.core.check import probability
+from discreet.core.errors import InvalidArgument
 from discreet.local.aggregate import Aggregate
 from discreet.local.state import State
 from discreet.mechanisms.local.distribution import Bootstrap, Distribution
@@ -22,6 +23,7 @@ from discreet.mechanisms.local.randomiser import Randomiser
 from discreet.noise.law import Floats
 from discreet.queries.ranges.domain import Domain
 from discreet.queries.ranges.local.adaptive import Adaptive
+from discreet.queries.ranges.local.agree import GridEstimate
 from discreet.queries.ranges.local.found import Found
 from discreet.queries.ranges.local.release import LocalRanges
 from discreet.queries.ranges.release import Polished
@@ -32,7 +34,8 @@ from discreet.table.release import worth
 
 KINDS = (
     *("State", "Aggregate", "Adaptive", "Frequencies", "LocalRanges", "Polished", "Distribution"),
-    *("Bootstrap", "Mean", "a dict of means", "Found", "LocalPlan", "Ladder", "BestAdditive"),
+    *("Bootstrap", "Mean", "a dict of means", "Found", "GridEstimate", "LocalPlan", "Ladder"),
+    "BestAdditive",
 )
 """What is drawn, for those who asked for something else."""
 _TOP = 20
@@ -63,21 +66,25 @@ class Told:
         return f"({reports:,} reports{self.cost})"
 
 
-def panels(shown: object, *, level: float = 0.95) -> tuple[Panel, ...] | None:
-    """How an object of the local model, or a comparison, is drawn; None if it cannot be."""
+def panels(shown: object, *, level: float = 0.95) -> tuple[Panel, ...]:
+    """How an object of the local model, or a comparison, is drawn."""
     inside = float(probability("level", level, zero=False, one=False))
-    return _panels(shown, Told(level=inside)) or ladder.panels(shown)
+    return _panels(*_estimated(shown, Told(level=inside)))
 
 
-def _panels(shown: object, told: Told) -> tuple[Panel, ...] | None:
+def _estimated(shown: object, told: Told) -> tuple[object, Told]:
+    """What was counted becomes what it says, and what one report cost is remembered."""
     match shown:
         case State():
             labelled = replace(told, labels=shown.collection.labels)
-            return _panels(shown.aggregate, labelled)
-        case Aggregate():
-            return _panels(shown.estimate(), told.by(shown.randomiser))
-        case Adaptive():
-            return _panels(shown.estimate(), told.by(shown.randomiser))
+            return _estimated(shown.aggregate, labelled)
+        case Aggregate() | Adaptive():
+            return shown.estimate(), told.by(shown.randomiser)
+    return shown, told
+
+
+def _panels(shown: object, told: Told) -> tuple[Panel, ...]:
+    match shown:
         case Frequencies():
             return (_shares(shown, told),)
         case LocalRanges():
@@ -93,7 +100,15 @@ def _panels(shown: object, told: Told) -> tuple[Panel, ...] | None:
             return tuple(_mean(str(name), one, told) for name, one in shown.items())
         case Found():
             return (_texts(shown, told),)
-    return None
+        case GridEstimate():
+            return tuple(_attribute(shown, name, told) for name in shown.domains)
+    found = ladder.panels(shown)
+    if found is None:
+        raise InvalidArgument(
+            f"result must be what can be drawn, got {type(shown).__name__}. These can: Release, "
+            f"{', '.join(KINDS)}."
+        )
+    return found
 
 
 def _shares(found: Frequencies, told: Told) -> Bars:
@@ -166,7 +181,7 @@ def _parts(release: LocalRanges, told: Told) -> Bars:
     low, high = release.interval(first, last, level=told.level)
     order = range(len(spans))
     return Bars(
-        labels=[str(a) if a == b else f"{_word(a)} – {_word(b)}" for a, b in spans],
+        labels=_named(spans),
         values=release.answer_many(first, last).tolist(),
         low=_at(low, order),
         high=_at(high, order),
@@ -175,6 +190,23 @@ def _parts(release: LocalRanges, told: Told) -> Bars:
         if release.reports
         else _NONE,
         unit="Clients",
+    )
+
+
+def _attribute(found: GridEstimate, name: str, told: Told) -> Bars:
+    """One attribute of several, in equal parts."""
+    spans = _spans(found.domains[name])
+    none = [None] * len(spans)
+    return Bars(
+        labels=_named(spans),
+        values=[100 * found.share(**{name: span}) for span in spans],
+        low=none,
+        high=none,
+        title=f"{name}: {found.domains[name]} in {len(spans)} parts {told.after(found.reports)}",
+        note="All grids together: consistent, biased, and no error is known."
+        if found.reports
+        else _NONE,
+        unit="% of the clients",
     )
 
 
@@ -239,6 +271,10 @@ def _steps(values: Floats) -> list[float]:
 def _spans(domain: Domain) -> list[tuple[Any, Any]]:
     marks = np.unique(np.linspace(0, domain.size, _PARTS + 1).astype(np.int64))
     return [(_end(domain, a, 0), _end(domain, b - 1, 1)) for a, b in pairwise(marks.tolist())]
+
+
+def _named(spans: Sequence[tuple[Any, Any]]) -> list[str]:
+    return [_word(a) if a == b else f"{_word(a)} – {_word(b)}" for a, b in spans]
 
 
 def _end(domain: Domain, cell: int, side: int) -> Any:

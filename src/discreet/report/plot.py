@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from discreet.core.errors import InvalidArgument
 from discreet.queries.quantiles import Quantiles
 from discreet.report import local, panels, svg
 from discreet.report.figures import save_bars
@@ -20,13 +19,7 @@ def plot(result: object, path: str | Path, *, level: float = 0.95) -> Path:
     target = Path(path)
     if isinstance(result, Release):
         return _plot_release(result, target, level=level)
-    drawn = local.panels(result, level=level)
-    if drawn is None:
-        raise InvalidArgument(
-            f"result must be what can be drawn, got {type(result).__name__}. These can: Release, "
-            f"{', '.join(local.KINDS)}."
-        )
-    return panels.save(drawn, target)
+    return panels.save(local.panels(result, level=level), target)
 
 
 def _plot_release(release: Release, target: Path, *, level: float) -> Path:
