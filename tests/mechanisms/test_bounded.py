@@ -76,7 +76,7 @@ def test_scales_that_were_published_too_small_are_refused():
     assert outputs.worst(float(Fraction("0.816") * one), 1.0)[0] == pytest.approx(0.145, abs=1e-3)
     # The published sufficient condition is far too wide at this delta, and an edge is not worst.
     wide = 1.4317 * outputs.shift
-    assert outputs.divergence(0, outputs.shift, wide, 1.0) == pytest.approx(0.0026, abs=1e-4)
+    assert outputs.divergence(0, wide, 1.0) == pytest.approx(0.0026, abs=1e-4)
     assert outputs.worst(wide, 1.0)[0] == pytest.approx(0.00468, abs=1e-4)
 
 
@@ -108,27 +108,38 @@ def test_scales_with_delta_are_the_smallest_ones(outputs, epsilon, delta):
     assert not outputs.keeps(smaller, epsilon, delta)
 
 
-@pytest.mark.parametrize("outputs", SMALL, ids=repr)
+@pytest.mark.parametrize("span", [1, 2, 5, 9])
 @pytest.mark.parametrize("scale", [0.3, 1.7, 9.0])
-def test_divergences_of_pairs_are_sums_over_the_outputs(outputs, scale):
-    laws = table(outputs.span, Fraction(scale))
-    for a, b in itertools.combinations(range(outputs.span + 1), 2):
+def test_divergences_of_pairs_are_sums_over_the_outputs(span, scale):
+    laws = table(span, Fraction(scale))
+    for a, b in itertools.combinations(range(span + 1), 2):
         for epsilon in (0.0, 0.2, 1.3):
             summed = np.maximum(laws[a] - math.exp(epsilon) * laws[b], 0).sum()
-            assert outputs.divergence(a, b, scale, epsilon) == pytest.approx(summed, abs=1e-13)
+            found = Outputs(span=span, shift=b - a).divergence(a, scale, epsilon)
+            assert found == pytest.approx(summed, abs=1e-13)
 
 
-@pytest.mark.parametrize("outputs", SMALL, ids=repr)
+@pytest.mark.parametrize("span", [2, 5, 9, 30])
+def test_larger_shifts_and_smaller_centres_are_worse(span):
+    laws = table(span, Fraction(3))
+    for epsilon in (0.05, 0.5):
+        far = np.maximum(laws[:, None] - math.exp(epsilon) * laws[None], 0).sum(axis=2)
+        for q in range(span):
+            assert np.all(np.diff(far[q, q:]) >= -1e-15)
+            assert np.all(np.diff(far[: q + 1, q + 1]) <= 1e-15)
+
+
+@pytest.mark.parametrize("outputs", [*SMALL, Outputs(span=40, shift=3)], ids=repr)
 def test_bounds_over_intervals_of_centres_hold(outputs):
-    for scale, epsilon in itertools.product((0.4, 2.0, 8.0), (0.1, 1.0)):
+    for scale, epsilon in itertools.product((0.4, 2.0, 8.0), (0.0, 0.1, 1.0)):
         last = outputs.span - outputs.shift
-        q = np.arange(last + 1)
-        exact = outputs.divergence(q, q + outputs.shift, scale, epsilon)
+        exact = outputs.divergence(np.arange(last + 1), scale, epsilon)
         for a, b in itertools.combinations_with_replacement(range(last + 1), 2):
-            inside = exact[a : b + 1].max()
             ends = np.array([float(a)]), np.array([float(b)])
-            assert outputs.divergence(a, b + outputs.shift, scale, epsilon) >= inside - 1e-15
-            assert outputs._plain(*ends, scale, epsilon)[0] >= inside - 1e-15
+            bound = outputs.bound(*ends, scale, epsilon)[0]
+            assert bound >= exact[a : b + 1].max() - 1e-15
+            if a == b:
+                assert bound == exact[a]
 
 
 @pytest.mark.parametrize(
@@ -139,6 +150,10 @@ def test_bounds_over_intervals_of_centres_hold(outputs):
         {"upper": 1, "epsilon": 0.01, "delta": 1e-6},
         {"upper": 1000, "epsilon": 3},
         {"upper": 0.5, "epsilon": 0.2},
+        {"upper": 1e9, "epsilon": 1e-6, "delta": 1e-9},
+        {"upper": 100, "epsilon": 250},
+        {"upper": 100, "epsilon": 60, "delta": 1e-3},
+        {"upper": 7, "epsilon": 1e-9, "delta": 0.3},
     ],
     ids=repr,
 )
@@ -292,6 +307,7 @@ def test_relation_is_named():
         {"upper": math.inf},
         {"sensitivity": 0},
         {"epsilon": 0},
+        {"epsilon": 257},
         {"delta": 1},
         {"on": "integers", "sensitivity": 0.5},
         {"on": "nothing"},

@@ -18,7 +18,7 @@ from discreet.core.relation import Relation
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.bounded_check import worst_divergence
 from discreet.mechanisms.bounded_error import ErrorLaw, bounded_error
-from discreet.mechanisms.bounded_pair import SMALLEST_DELTA, Outputs
+from discreet.mechanisms.bounded_pair import Outputs, spendable
 from discreet.mechanisms.column import Column
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
 from discreet.mechanisms.scalar import Scalar
@@ -30,6 +30,8 @@ from discreet.noise.bounded import sample_between
 # Bits of the grid: steps of the span or of the bounds, and of the scale of the noise, at most.
 _SPAN_BITS = 39
 _SCALE_BITS = 31
+# Beyond this doubles cannot hold the certificate, and there is hardly any noise.
+_LARGEST_EPSILON = 256
 # True values at which the error is looked at for its largest.
 _NODES = 65
 
@@ -215,17 +217,20 @@ def bounded_laplace(
         bound (`Outputs.keeps`). The truth is rounded to a public grid, which moves neighbours to
         at most ``ceil(sensitivity / step)`` steps, and draws are exact.
     Source: Holohan, Antonatos, Braghin, Mac Aonghusa 2020; B44, B54.
-    Needs: public bounds; one number. A delta below 2**-36 is not used: the release is pure.
+    Needs: public bounds; one number. A delta below 2**-36, or beside an epsilon above 64, is not
+        used: the release is pure.
     """
     low, high = finite("lower", lower), finite("upper", upper)
     if low >= high:
         raise InvalidArgument(f"lower must be below upper, got {lower} and {upper}.")
     eps, dlt = positive("epsilon", epsilon), probability("delta", delta, one=False)
+    if eps > _LARGEST_EPSILON:
+        raise InvalidArgument(f"epsilon must be at most {_LARGEST_EPSILON}, got {epsilon}.")
     moved = min(declared(sensitivity), high - low)
     column = _column((low, high), moved, eps, on)
     shift = min(-(-moved // Fraction(2) ** column.exponent).__floor__(), column.span)
     outputs = Outputs(span=column.span, shift=shift)
-    spent = dlt if dlt >= SMALLEST_DELTA else Fraction(0)
+    spent = spendable(eps, dlt)
     return BoundedLaplace(
         column=column,
         outputs=outputs,
@@ -261,8 +266,8 @@ def _ends(lower: Number, upper: Number) -> tuple[float, float]:
     low, high = finite("lower", lower), finite("upper", upper)
     if low >= high:
         raise InvalidArgument(f"lower must be below upper, got {lower} and {upper}.")
-    if max(abs(low), abs(high)) > LARGEST_INPUT:
-        raise Unsupported("Bounds must lie within -2**61 and 2**61.")
+    if max(abs(low), abs(high)) > LARGEST_INPUT // 2:
+        raise Unsupported("Bounds must lie within -2**60 and 2**60.")
     if low.denominator == high.denominator == 1:
         return low.numerator, high.numerator
     return float(low), float(high)

@@ -34,7 +34,7 @@ def table(span: int, scale: Fraction) -> Floats:
 
 def _all_pairs(outputs: Outputs, scale: Fraction, epsilon: float) -> float:
     laws = table(outputs.span, scale)
-    factor = math.exp(min(epsilon, 700.0)) * (1 + 1e-13)  # rounding of doubles is not a loss
+    factor = math.exp(epsilon) * (1 + 1e-13)  # rounding of doubles is not a loss
     worst = 0.0
     for shift in range(1, outputs.shift + 1):
         for one, other in ((laws[:-shift], laws[shift:]), (laws[shift:], laws[:-shift])):
@@ -74,4 +74,4 @@ def _half_line(span: int, scale: Fraction, pair: tuple[int, int], epsilon: float
         law.cdf(ends - q) if falling else law.sf(ends - q)
         for law, q in zip(laws, pair, strict=True)
     )
-    return max(0.0, float(np.max(own - math.exp(min(epsilon, 700.0)) * its * (1 + 1e-13))))
+    return max(0.0, float(np.max(own - math.exp(epsilon) * its * (1 + 1e-13))))

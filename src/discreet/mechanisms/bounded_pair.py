@@ -20,8 +20,9 @@ from discreet.core.exact import exp_minus
 from discreet.noise.exponential import LARGEST_SCALE
 from discreet.noise.law import Floats, floats
 
-SMALLEST_DELTA = Fraction(1, 1 << 36)
-"""A delta below this is worth nothing here: the pure scale is used."""
+# A delta below the first, or beside an epsilon above the second, is worth nothing here.
+_SMALLEST_DELTA = Fraction(1, 1 << 36)
+_LARGEST_EPSILON = 64
 
 _PRECISION = 160
 # Intervals of centres that are held at a time: more of them count as "not shown".
@@ -49,7 +50,7 @@ class Outputs:
             (w, w - d) for the other order. The inequality is its loss, multiplied out.
         Source: Holohan, Antonatos, Braghin, Mac Aonghusa 2020, here on a lattice. B44.
         """
-        work = _PRECISION + int(scale).bit_length()
+        work = _PRECISION + int(scale).bit_length() + int(2 * epsilon)
         d, w = self.shift, self.span
         exponents = (epsilon, 1 / scale, (d + 1) / scale, (w - d + 1) / scale)
         (_, e), (_, r), (near, _), (far, _) = (exp_minus(x, work) for x in exponents)
@@ -57,42 +58,44 @@ class Outputs:
         one = 1 << work
         return e * (one + r - near - far) <= moved * (one - whole)
 
-    def divergence(self, q: ArrayLike, other: ArrayLike, scale: float, epsilon: float) -> Floats:
-        """The divergence at epsilon of the law around ``q`` from that around ``other >= q``.
+    def divergence(self, q: ArrayLike, scale: float, epsilon: float) -> Floats:
+        """The divergence at epsilon of the law around q from that around q + shift."""
+        centre = floats(q)
+        return self._excess(centre, self._ratio(centre, scale), scale, epsilon)
 
-        Proof: the loss falls in the output, from ``s / scale + c`` up to q to ``c - s / scale``
-            from other on (s their distance, c the logarithm of Z(other) / Z(q)), so the worst set
-            is all outputs below the one where it meets epsilon.
+    def _excess(self, q: Floats, ratio: Floats, t: float, epsilon: float) -> Floats:
+        """The same with any ``ratio`` in place of the logarithm of Z(q + shift) / Z(q).
+
+        Around q, the output q + j has the loss ``ratio + (shift - 2 j) / scale``, for j below zero
+        that of j = 0: it falls in j, so the worst set is all outputs below the one where it meets
+        epsilon. Sums are geometric.
         """
-        a, b, t = floats(q), floats(other), scale
-        own, its = self._normaliser(a, t), self._normaliser(b, t)
-        above = (b - a) + (np.log(its / own) - epsilon) * t
-        top = np.clip(np.ceil(a + above / 2) - 1, a, np.maximum(b - 1, a))
-        mass = -math.exp(-1 / t) * np.expm1(-a / t) - np.expm1(-(top - a + 1) / t)
-        exponent = np.minimum(epsilon - (b - top) / t, 700.0)
-        less = np.exp(exponent) * -np.expm1(-(top + 1) / t)
-        return np.where((above > 0) & (b > a), np.maximum(mass / own - less / its, 0.0), 0.0)
+        above = self.shift + (ratio - epsilon) * t
+        top = np.clip(np.ceil(above / 2) - 1, 0, self.shift - 1)
+        r = math.exp(-1 / t)
+        left = -r * np.expm1(-q / t)
+        own = left - np.expm1(-(top + 1) / t)
+        its = left + r * np.expm1(np.minimum((top + 1) / t, 700.0))
+        less = np.exp(np.minimum(epsilon - ratio - self.shift / t, 0.0)) * its
+        found = np.maximum(own - less, 0.0) / self._normaliser(q, t)
+        return np.where(above > 0, found, 0.0)
+
+    def _ratio(self, q: Floats, t: float) -> Floats:
+        return np.log(self._normaliser(q + self.shift, t) / self._normaliser(q, t))
 
     def _normaliser(self, q: Floats, t: float) -> Floats:
         """``Z(q) (1 - r)``, as a sum of two positive numbers."""
         return -np.expm1(-(self.span - q + 1) / t) - math.exp(-1 / t) * np.expm1(-q / t)
 
-    def _plain(self, a: Floats, b: Floats, scale: float, epsilon: float) -> Floats:
-        """A bound over all centres from a to b by the noise without bounds.
+    def bound(self, low: Floats, high: Floats, scale: float, epsilon: float) -> Floats:
+        """At least the divergence of every centre from ``low`` to ``high``.
 
-        Proof: with m(q) the mass that noise without bounds puts inside, a divergence of the bounded
-            laws is at most that of the others at ``epsilon + log(m(q) / m(other))``, over m(q);
-            m <= 1, and m is concave, so at least its smaller value at the two ends.
+        Proof: log Z is concave, so the ratio falls in the centre and is at most that at ``low``:
+            the excess is at most the expectation of a function that falls in j, the distance from
+            the centre. The larger the centre, the farther its distances reach down and the less
+            up, so that expectation grows with it: it is largest at ``high``.
         """
-        t = scale
-        total = 1 + math.exp(-1 / t)
-        inside = np.minimum(self._normaliser(a, t), self._normaliser(b + self.shift, t)) / total
-        lowered = epsilon + np.log(inside)
-        above = self.shift - lowered * t
-        top = np.clip(np.ceil(above / 2) - 1, 0, max(self.shift - 1, 0))
-        less = np.exp(np.minimum(lowered - (self.shift - top) / t, 700.0))
-        found = 1 - (np.exp(-(top + 1) / t) + less) / total
-        return np.where(above > 0, np.maximum(found, 0.0) / inside, 0.0)
+        return self._excess(high, self._ratio(low, scale), scale, epsilon)
 
     def keeps(self, scale: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
         """Whether a scale is shown to be (epsilon, delta)-DP: all centres, by branch and bound.
@@ -100,10 +103,9 @@ class Outputs:
         Theorem: if True, the divergence of any two centres at most ``shift`` apart, in both
             orders, is at most delta.
         Proof: laws of larger centres are larger in the sense of likelihood ratios. So for a fixed
-            set {k <= t} the mass falls in the centre, and the divergence of (q, q') falls in q
-            and grows in q'. Hence the worst shift is the largest, and the divergence of any pair
-            (q, q + shift) with a <= q <= b is at most that of (a, b + shift). Intervals whose
-            bound is above delta are halved; an interval of one centre is exact. The other order
+            set {k <= t} the mass falls in the centre, and the divergence of (q, q') with q < q'
+            falls in q and grows in q': the worst shift is the largest. Intervals of centres whose
+            `bound` is above delta are halved; an interval of one centre is exact. The other order
             is the reflection of this one. Doubles are off by less than `_margin`: all masses are
             sums of positive terms, good to 2**-48, with exponents up to epsilon.
         Source: B54, where the worst shift was a scan.
@@ -111,18 +113,12 @@ class Outputs:
         t, eps, target = float(scale), float(epsilon), float(delta) - _margin(float(epsilon))
         low, high = np.zeros(1), np.array([float(self.span - self.shift)])
         while len(low):
-            bound = np.minimum(
-                self.divergence(low, high + self.shift, t, eps), self._plain(low, high, t, eps)
-            )
-            open_ = bound > target
+            open_ = self.bound(low, high, t, eps) > target
             low, high = low[open_], high[open_]
             middle = np.floor((low + high) / 2)
-            exact = self.divergence(middle, middle + self.shift, t, eps)
-            if len(low) > _MOST_CELLS or np.any(exact > target):
+            if len(low) > _MOST_CELLS or np.any(self.divergence(middle, t, eps) > target):
                 return False
-            # An interval of one centre is settled: its bound was exact.
-            wide = high > low
-            low, middle, high = low[wide], middle[wide], high[wide]
+            # An interval of one centre that is still open is settled by the line above.
             low, high = np.concatenate((low, middle + 1)), np.concatenate((middle, high))
         return True
 
@@ -135,18 +131,18 @@ class Outputs:
         )
         nodes = nodes[nodes <= last]
         for _ in range(3):
-            found = self.divergence(nodes, nodes + self.shift, scale, epsilon)
+            found = self.divergence(nodes, scale, epsilon)
             best = int(found.argmax())
             low, high = nodes[max(best - 1, 0)], nodes[min(best + 1, len(nodes) - 1)]
             nodes = np.unique(np.append(np.rint(np.linspace(low, high, _NODES)), nodes[best]))
-        found = self.divergence(nodes, nodes + self.shift, scale, epsilon)
+        found = self.divergence(nodes, scale, epsilon)
         return float(found.max()), int(nodes[found.argmax()])
 
     def calibrate(self, epsilon: Fraction, delta: Fraction) -> Fraction:
         """The smallest scale that is shown to keep (epsilon, delta), to about a millionth."""
-        if self.shift == self.span and delta < SMALLEST_DELTA:
+        if self.shift == self.span and delta == 0:
             return self.span / epsilon  # then both normalisers are alike
-        if delta < SMALLEST_DELTA:
+        if delta == 0:
             return _smallest(
                 lambda scale: self.keeps_pure(Fraction(scale), epsilon), self.shift / epsilon
             )
@@ -159,6 +155,12 @@ class Outputs:
             if self.keeps(scale, epsilon, delta):
                 return scale
         raise Unsupported("No scale could be shown to keep this epsilon and delta.")
+
+
+def spendable(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The delta, or zero where it would be worth nothing."""
+    useful = delta >= _SMALLEST_DELTA and epsilon <= _LARGEST_EPSILON
+    return delta if useful else Fraction(0)
 
 
 def _margin(epsilon: float) -> float:
