@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from discreet.leakage import exact, published_cases, published_claims
+from discreet.leakage import exact, published_cases, published_claims, published_sound
 from discreet.leakage import published_laws as laws
 from discreet.leakage.audit import FAMILY, audit_case, registered
 from discreet.leakage.case import Case
 
 BROKEN = published_cases.published()
-SOUND = published_cases.beside()
+SOUND = published_sound.cases()
 
 
 def quick(case: Case) -> int:

@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from discreet.leakage import broken, exact, local_cases, published_cases, range_cases, variants
+from discreet.leakage import (
+    broken,
+    exact,
+    local_cases,
+    published_cases,
+    published_sound,
+    range_cases,
+    variants,
+)
 from discreet.leakage import cases as own
 from discreet.leakage.attack import Finding, Point, attack, claim_points
 from discreet.leakage.case import Case
@@ -76,7 +84,7 @@ def registered() -> tuple[Case, ...]:
     """Our own mechanisms, the sparse vector variants, and what must be caught."""
     good_variants = (case for case in variants.cases() if not case.broken)
     ours = (*own.cases(), *local_cases.cases())
-    theses = (*range_cases.cases(), *published_cases.published(), *published_cases.beside())
+    theses = (*range_cases.cases(), *published_cases.published(), *published_sound.cases())
     return (*ours, *good_variants, *broken.cases(), *theses)
 
 

@@ -9,22 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from discreet.core.relation import Relation
-from discreet.leakage import broken, exact, published_laws
+from discreet.leakage import broken, exact, published_laws, published_sound
 from discreet.leakage.case import Case, Draw
 from discreet.leakage.lattice import Floats, discrete_laplace
 from discreet.leakage.variants import laplace_integers
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.gaussian import gaussian
-from discreet.mechanisms.laplace import laplace
-from discreet.mechanisms.smooth import Noise, smooth
-from discreet.noise.bits import seeded
 
 EPSILON = 1.0
 ELSEWHERE = (
@@ -37,13 +30,12 @@ ELSEWHERE = (
     "Gaussian without the squares",
 )
 """Registered in `broken`, and shown here, too."""
-_ONE_BY_ONE = 2_000
 
 
 def cases() -> tuple[Case, ...]:
     """What `discreet audit --published` shows of the thesis: broken claims, then what is right."""
     known = {case.name: case for case in broken.cases()}
-    return (*(known[name] for name in ELSEWHERE), *published(), *beside())
+    return (*(known[name] for name in ELSEWHERE), *published(), *published_sound.cases())
 
 
 def published() -> tuple[Case, ...]:
@@ -273,52 +265,6 @@ def _redraw(value: float, n: int, seed: int) -> Floats:
     """The bin is all that a redrawn value depends on, so it is shown as its lower edge."""
     drawn = 5 * math.floor(value / 5) + np.random.default_rng(seed).uniform(0, 5, n)
     return 5 * np.floor(drawn / 5)
-
-
-# ── what keeps its promise ────────────────────────────────────────────────────────────────────
-
-
-def beside() -> tuple[Case, ...]:
-    """The same questions on the same neighbours, by mechanisms with a guarantee."""
-    one = Relation.REPLACE_ONE
-    mean = laplace(sensitivity=0.4, epsilon=1, relation=one)
-    deviation = laplace(sensitivity=0.2, epsilon=1, relation=one)
-    moved = laplace(sensitivity=2, epsilon=1, on="integers", relation=one)
-    return (
-        _additive("mean by (upper - lower)/n", mean, -1.0, -0.6),
-        _additive("deviation by R/sqrt(n)", deviation, 0.0, 0.2),
-        _additive("Gaussian noise, exact", gaussian(sensitivity=10, epsilon=1, delta=1e-5), 0, 10),
-        _additive("counts by value, one replaced", moved, (1, 0), (0, 1)),
-        _median("median by smooth sensitivity", epsilon=1),
-        _median("median by smooth sensitivity, Laplace", epsilon=6, delta=0.05),
-        _median("median by smooth sensitivity, Gaussian", epsilon=8, delta=0.1, noise="gaussian"),
-    )
-
-
-def _additive(name: str, mechanism: Additive, left: Any, right: Any) -> Case:
-    def draw(value: Any, n: int, seed: int) -> object:
-        rows = np.tile(np.asarray(value), (n, 1)) if np.ndim(value) else np.full(n, value)
-        return np.asarray(mechanism.release(rows, bits=seeded(seed)))
-
-    return Case(name=name, claimed=mechanism.guarantee, draw=draw, left=left, right=right)
-
-
-def _median(name: str, *, epsilon: int, delta: float = 0.0, noise: Noise | None = None) -> Case:
-    """The neighbours of the median by local sensitivity; every output is a release of its own."""
-    mechanism = smooth(lower=0, upper=1, rows=5, epsilon=epsilon, delta=delta, noise=noise)
-
-    def draw(data: Sequence[float], n: int, seed: int) -> object:
-        bits = seeded(seed)
-        return np.array([mechanism.release(data, bits=bits) for _ in range(n)])
-
-    return Case(
-        name=name,
-        claimed=(float(epsilon), delta),
-        draw=draw,
-        left=(0.0,) * 3 + (1.0,) * 2,
-        right=(0.0,) * 4 + (1.0,),
-        samples=_ONE_BY_ONE,
-    )
 
 
 def _laplace(value: float, n: int, seed: int, *, scale: float) -> Floats:

@@ -1,0 +1,152 @@
+"""What keeps its promise where a published mechanism does not, on the same neighbours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from discreet.core.relation import Relation
+from discreet.leakage import exact
+from discreet.leakage.case import Case
+from discreet.leakage.lattice import discrete_laplace
+from discreet.mechanisms.additive import Additive
+from discreet.mechanisms.best import best_additive
+from discreet.mechanisms.blocks import sample_aggregate
+from discreet.mechanisms.blocks_bins import bin_statistics
+from discreet.mechanisms.bounded import bounded_laplace
+from discreet.mechanisms.gaussian import gaussian
+from discreet.mechanisms.laplace import laplace
+from discreet.mechanisms.propose import propose_test_release
+from discreet.mechanisms.quantile import private_quantile
+from discreet.mechanisms.smooth import Noise, smooth
+from discreet.mechanisms.weighted import weighted
+from discreet.noise.bits import Bits, seeded
+
+ONE_BY_ONE = 2_000
+"""Outputs where each is a release of its own."""
+_FEW = (0.0,) * 3 + (1.0,) * 2
+_MORE = (0.0,) * 4 + (1.0,)
+
+
+def cases() -> tuple[Case, ...]:
+    """The same questions, by mechanisms with a guarantee."""
+    return (*_sensitivities(), *_medians(), *_bounded(), *_blocks())
+
+
+def _sensitivities() -> tuple[Case, ...]:
+    one = Relation.REPLACE_ONE
+    mean = laplace(sensitivity=0.4, epsilon=1, relation=one)
+    deviation = laplace(sensitivity=0.2, epsilon=1, relation=one)
+    mixed = best_additive(sensitivity=1, epsilon=1, delta=1e-3)
+    return (
+        _additive("mean by (upper - lower)/n", mean, -1.0, -0.6),
+        _additive("deviation by R/sqrt(n)", deviation, 0.0, 0.2),
+        _additive("Gaussian noise, exact", gaussian(sensitivity=10, epsilon=1, delta=1e-5), 0, 10),
+        _one_by_one(
+            "best additive noise for mixed noise", mixed.release, 0, 1, claimed=(1.0, 1e-3)
+        ),
+    )
+
+
+def _medians() -> tuple[Case, ...]:
+    share = weighted(lower=0, upper=1, rows=5, epsilon=4, delta=0.08)
+    test = propose_test_release(bound=0.25, lower=0, upper=1, rows=5, epsilon=1, delta=0.01)
+    choice = private_quantile(lower=0, upper=1, epsilon=1, relation=Relation.REPLACE_ONE)
+
+    def proposed(data: Any, *, bits: Bits) -> float:
+        answer = test.release(data, bits=bits)
+        return -1.0 if answer is None else float(answer)
+
+    return (
+        _median("median by smooth sensitivity", epsilon=1),
+        _median("median by smooth sensitivity, Laplace", epsilon=6, delta=0.05),
+        _median("median by smooth sensitivity, Gaussian", epsilon=8, delta=0.1, noise="gaussian"),
+        _one_by_one("median by weighted sensitivity", share.release, _FEW, _MORE,
+                    claimed=(4.0, 0.08)),
+        _one_by_one("median by propose, test, release", proposed, _FEW, _MORE,
+                    claimed=(1.0, 0.01)),
+        _one_by_one("median by choice", choice.release, _FEW, _MORE, claimed=(1.0, 0.0)),
+    )  # fmt: skip
+
+
+def _median(name: str, *, epsilon: int, delta: float = 0.0, noise: Noise | None = None) -> Case:
+    mechanism = smooth(lower=0, upper=1, rows=5, epsilon=epsilon, delta=delta, noise=noise)
+    return _one_by_one(name, mechanism.release, _FEW, _MORE, claimed=(float(epsilon), delta))
+
+
+def _bounded() -> tuple[Case, ...]:
+    mechanism = bounded_laplace(lower=0, upper=10, sensitivity=1, epsilon=1, on="integers")
+
+    def law(centre: int) -> dict[int, float]:
+        mass = [math.exp(-abs(k - centre) / mechanism.scale) for k in range(11)]
+        return {k: m / math.fsum(mass) for k, m in enumerate(mass)}
+
+    return (
+        _one_by_one("bounded Laplace, its own scale", mechanism.release, 0, 1, claimed=(1.0, 0.0),
+                    laws=lambda: exact.pair(law(0), law(1))),
+    )  # fmt: skip
+
+
+def _blocks() -> tuple[Case, ...]:
+    one = Relation.REPLACE_ONE
+    moved = laplace(sensitivity=2, epsilon=1, on="integers", relation=one)
+    double = discrete_laplace(2.0)
+    bins = bin_statistics(lower=0, upper=1, bins=5, epsilon=1, empty="lower", relation=one)
+    groups = sample_aggregate(np.mean, lower=0, upper=1, groups=5, epsilon=1, summary="mean")
+    return (
+        _additive(
+            "counts by value, one replaced",
+            moved,
+            (1, 0),
+            (0, 1),
+            # Clamping beyond both centres loses nothing: the ratio is constant there.
+            laws=lambda: exact.product(
+                exact.pair(double.shift(1).clamp(0, 1), double.clamp(0, 1)),
+                exact.pair(double.clamp(0, 1), double.shift(1).clamp(0, 1)),
+            ),
+        ),
+        _one_by_one("blocks of values, both bins paid", bins.release, (0.199,), (0.399,),
+                    claimed=(1.0, 0.0)),
+        _one_by_one("subsample and aggregate, clamped", groups.release, (0.0,) * 4,
+                    (0.0,) * 4 + (10.0,), claimed=(1.0, 0.0)),
+    )  # fmt: skip
+
+
+def _additive(
+    name: str,
+    mechanism: Additive,
+    left: Any,
+    right: Any,
+    *,
+    laws: Callable[[], exact.Pair] | None = None,
+) -> Case:
+    def draw(value: Any, n: int, seed: int) -> object:
+        rows = np.tile(np.asarray(value), (n, 1)) if np.ndim(value) else np.full(n, value)
+        return np.asarray(mechanism.release(rows, bits=seeded(seed)))
+
+    return Case(
+        name=name, claimed=mechanism.guarantee, draw=draw, left=left, right=right, laws=laws
+    )
+
+
+def _one_by_one(
+    name: str,
+    release: Callable[..., Any],
+    left: Any,
+    right: Any,
+    *,
+    claimed: tuple[float, float],
+    laws: Callable[[], exact.Pair] | None = None,
+) -> Case:
+    """``release(data, bits=...)`` answers once."""
+
+    def draw(data: Any, n: int, seed: int) -> object:
+        bits = seeded(seed)
+        return np.array([release(data, bits=bits) for _ in range(n)])
+
+    return Case(
+        name=name, claimed=claimed, draw=draw, left=left, right=right, laws=laws, samples=ONE_BY_ONE
+    )
