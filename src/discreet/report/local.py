@@ -250,7 +250,9 @@ def _density(found: Distribution | Bootstrap, told: Told) -> Lines:
     band = None
     if isinstance(found, Bootstrap):
         low, high = found.interval(lambda one: one.density, told.level)
-        note = f"Grey: where the truth is, each by itself {told.often}; simulated, no theorem."
+        note = (
+            f"Grey: roughly where the truth is, cell by cell ({told.often}): simulated, no theorem."
+        )
         band = Band(x=x, low=_steps(np.maximum(low, 0)), high=_steps(np.maximum(high, 0)))
     if not estimate.converged:
         note = f"Not settled: more iterations would move it. {note}"
