@@ -5,6 +5,7 @@ from __future__ import annotations
 from discreet.studies.biswal_mechanisms.ages import attacks, noisy_ages, tables_of_six
 from discreet.studies.biswal_mechanisms.basics import basics
 from discreet.studies.biswal_mechanisms.blocks import block_medians
+from discreet.studies.biswal_mechanisms.medians import median_ranking
 from discreet.studies.biswal_mechanisms.mixed import mixed_means, mixed_medians
 from discreet.studies.biswal_mechanisms.promises import promises
 from discreet.studies.biswal_mechanisms.smooth_promises import smooth_promises
@@ -36,6 +37,7 @@ BISWAL_MECHANISMS = Plan(
         Experiment(id="E10", title="Attacks, and PRAM", run=attacks),
         Experiment(id="E11", title="Sensitivities, divergences, sums", run=basics),
         Experiment(id="E12", title="Noise on smooth sensitivity", run=smooth_promises),
+        Experiment(id="E13", title="Private medians over shapes of data", run=median_ranking),
     ),
     seed=2024,
 )
