@@ -45,6 +45,7 @@ _SLACK = 2.0**-36
 # Noise is never below this many steps of the grid.
 _FEWEST_STEPS = 16
 _ORDER = 4
+_LARGEST_EPSILON = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +183,8 @@ def smooth(  # noqa: PLR0913 - each has a default and a name
             "Smooth sensitivity is for a public number of rows (relation REPLACE_ONE); "
             "private_quantile takes both relations."
         )
+    if positive("epsilon", epsilon) > _LARGEST_EPSILON:
+        raise InvalidArgument(f"epsilon must be at most 100, got {epsilon}: more is no privacy.")
     public = count("rows", rows)
     chosen, name = _statistic(statistic, public, level, trim)
     family = _family(

@@ -119,15 +119,18 @@ def laplace_draw(scale: Fraction, bits: Bits) -> int:
 
 
 def laplace_multiplier(epsilon: float, delta: float, beta: float) -> float:
-    """The smallest c for which scale ``c S / epsilon`` keeps delta; infinite if there is none."""
+    """The smallest c for which scale ``c S / epsilon`` keeps delta; infinite if there is none.
+
+    For large deltas, where the closed form does not reach, a larger c is taken.
+    """
     rate = math.expm1(beta)
     log_y = math.log(delta) + (epsilon + beta) / rate - math.log(-math.expm1(-beta))
     if log_y <= 0:
         return math.inf
     # arccosh(y) = log(y + sqrt(y^2 - 1)).
     arc = log_y + math.log1p(math.sqrt(-math.expm1(-2 * log_y)))
-    c = max(1.0, epsilon / (rate * arc))
-    return c if beta <= epsilon * (1 - math.exp(-beta) / c) else math.inf
+    # The closed form is for c >= 1 and beta <= epsilon (1 - e^-beta / c).
+    return max(1.0, epsilon / (rate * arc), math.exp(-beta) / (1 - beta / epsilon))
 
 
 def laplace_delta(epsilon: float, beta: float, c: float) -> float:
