@@ -1,6 +1,7 @@
 """Unary encodings: exact laws from their integer coins, the real path, hostile reports."""
 
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import product
 
@@ -102,6 +103,16 @@ def test_published_numbers():
         assert the(categories=4, epsilon=epsilon).realised == pytest.approx(true, abs=6e-4)
     for d, variance in ((2, 4.183), (4, 3.933), (16, 3.745), (64, 3.698)):
         assert oue(categories=d, epsilon=1).contrast_variance() == pytest.approx(variance, rel=2e-4)
+
+
+def test_what_is_spent_is_never_understated():
+    """Against sixty digits; a ratio near one is a double only to half of its last place."""
+    with localcontext(prec=60):
+        for step in range(1, 200):
+            oracle = oue(categories=4, epsilon=Fraction(step, 10_000))
+            ratio = oracle.ratio
+            spent = (Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln()
+            assert spent <= Decimal(oracle.realised) <= Decimal(float(oracle.epsilon))
 
 
 def test_rounding_to_the_other_side_is_not_certified():

@@ -171,8 +171,8 @@ class MemoisedUnary(Memoised):
         return first * (1 - q + q * power) / (1 - p + p * power)
 
     def loss_after(self, reports: int) -> float:
-        # The logarithm of doubles is off by far less than the factor.
-        return math.log(self.ratio_after(reports)) * (1 + 2.0**-40)
+        # The logarithm of doubles is off by far less: in all, or near one by 2**-53.
+        return math.log(self.ratio_after(reports)) * (1 + 2.0**-40) + 2.0**-50
 
     def mean_variance(self, share: ArrayLike, *, rounds: int) -> Floats:
         k = count("rounds", rounds)

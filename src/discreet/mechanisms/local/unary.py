@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from discreet.core.check import count, finite, positive
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus
+from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus, round_up
 from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.randomiser import Reports, Tally, codes
 from discreet.mechanisms.mechanism import Certificate, Check
@@ -81,7 +81,8 @@ class Unary(Oracle):
     @property
     def realised(self) -> float:
         """The epsilon of the coins as thrown, rounded up: at most the stated one."""
-        return math.log(self.ratio) * (1 + 2.0**-50)
+        # A ratio near one is a double only to 2**-53, which is much of a small logarithm.
+        return min(math.log(self.ratio) * (1 + 2.0**-50) + 2.0**-52, round_up(self.epsilon))
 
     def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
         """The report of each client: coins for all bits, then the own bit thrown anew.
