@@ -159,7 +159,7 @@ def test_no_shuffle_of_few_reports_is_worse_than_stated(randomiser):
     assert worst[0] > wrong.delta(0.0)
 
 
-@pytest.mark.parametrize(("epsilon", "n"), [(1, 10_000), (3, 500)])
+@pytest.mark.parametrize(("epsilon", "n"), [(1, 10_000), (3, 500), (1e-5, 3)])
 def test_shuffled_reports_keep_the_target(epsilon, n):
     found = shuffled_ranges(integers(0, 15), ALL, epsilon, 1e-6, n)
     assert found.guarantee.relation is Relation.REPLACE_ONE or n == 500

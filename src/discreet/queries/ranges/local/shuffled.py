@@ -28,7 +28,7 @@ from discreet.queries.ranges.workload import Workload
 
 _TURNS = 3
 _STEP = 1 << 16
-"""Local epsilons are rounded down to multiples of one over this."""
+"""Local epsilons are rounded down to multiples of one over this (finer below one)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +97,9 @@ def shuffled_ranges(
 
 def _at(randomiser: Tree | HaarTree, local: float) -> Tree | HaarTree:
     """The same structure with the same designs at another epsilon."""
-    epsilon = Fraction(max(1, math.floor(local * _STEP)), _STEP)
+    # Finer for a small epsilon: what is rounded must not come out as nothing, or as more.
+    step = _STEP << max(0, -math.floor(math.log2(local)))
+    epsilon = Fraction(math.floor(local * step), step)
     if isinstance(randomiser, HaarTree):
         return haar.described(epsilon=epsilon, **randomiser.parameters())
     return tree.described(epsilon=epsilon, **randomiser.parameters())
