@@ -172,6 +172,7 @@ def test_the_mean_is_unbiased_and_its_worst_variance_exact(epsilon):
     many = made.mean(np.full(made.size, 10**17), made.size * 10**17)
     low, high = many.guaranteed()
     assert (low, high) == pytest.approx((14, 16), abs=1e-5)  # a cell is 2 wide
+    assert many.interval() == pytest.approx((14, 16), abs=1e-5)
 
 
 def test_reports_follow_the_law_and_so_does_the_mean():

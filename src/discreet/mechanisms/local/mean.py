@@ -46,9 +46,9 @@ class Mean:
     """How far the mean of the estimate can be off, because reports were cut off or cells wide."""
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Bounds that hold the mean with about this probability (normal approximation)."""
+        """Bounds that hold the mean with about this probability (normal law, and the bias)."""
         inside = float(probability("level", level, zero=False, one=False))
-        return self._within(NormalDist().inv_cdf((1 + inside) / 2) * self.std)
+        return self._within(NormalDist().inv_cdf((1 + inside) / 2) * self.std + self.bias)
 
     def guaranteed(self, level: float = 0.95) -> tuple[float, float]:
         """Bounds that hold the mean with at least this probability, for any number of reports.
