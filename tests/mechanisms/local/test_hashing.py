@@ -149,6 +149,11 @@ def test_sets_move_as_they_say_or_are_refused(hashes, kept):
         assert (np.sort(members ^ value, axis=1) == members[moved[:, value]]).all()
 
 
+def test_a_size_of_sets_needs_its_hashes():
+    with pytest.raises(InvalidArgument, match="kept"):
+        olh(categories=100, epsilon=1, kept=3)
+
+
 VECTORS = [
     (0.5, 3, 126.9923, None),
     (0.5, 2, 133.1163, 96.7115),

@@ -189,6 +189,8 @@ def olh(*, categories: int, epsilon: Number, hashes: int | None = None, kept: in
         raise InvalidArgument(f"categories must be at most 2**{_MOST_DIGITS}, got {size}.")
     loss = positive("epsilon", epsilon)
     most = min((size - 1).bit_length(), _MOST_HASH_DIGITS)
+    if hashes is None and kept != 1:
+        raise InvalidArgument("kept goes with hashes: give both, or neither.")
     if hashes is None:
         options = [
             Hashing(categories=size, epsilon=loss, hash_digits=digits, kept=several)
