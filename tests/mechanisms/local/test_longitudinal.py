@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -16,6 +17,7 @@ from discreet.mechanisms.local.catalogue import rebuild
 from discreet.mechanisms.local.client import FreshClient, MemoisedClient
 from discreet.mechanisms.local.longitudinal import Rappor, l_osue, rappor
 from discreet.mechanisms.local.response import grr
+from discreet.mechanisms.local.several import several
 from discreet.mechanisms.local.unary import ONE, oue
 from discreet.noise.bits import seeded
 from tests.laws import ALPHA
@@ -66,6 +68,17 @@ def test_both_epsilons_hold_and_no_noise_is_wasted(make, epsilon, permanent):
     assert costs[-1] == plan.ratio_after() == plan.response.ratio
     assert plan.after() == plan.after(None)
     assert plan.after().epsilon() == permanent
+
+
+def test_a_small_cost_is_never_understated():
+    with localcontext(prec=60):
+        for step, times in itertools.product(range(1, 200), (2, 3, 7)):
+            plan = rappor(
+                categories=4, epsilon=Fraction(step, 100_000), permanent=Fraction(step, 1000)
+            )
+            ratio, cost = plan.ratio_after(times), plan.after(times).event.epsilon
+            exact = (Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln()
+            assert exact <= Decimal(cost.numerator) / Decimal(cost.denominator)
 
 
 def test_a_smaller_flip_is_not_certified():
@@ -160,6 +173,14 @@ def test_a_fresh_client_refuses_the_report_beyond_its_budget():
     assert client.guarantee.epsilon() == pytest.approx(0.3)
     with pytest.raises(OutOfDomain):
         FreshClient(grr(categories=4, epsilon=0.1), budget=1).report(4)
+
+
+def test_a_fresh_client_may_have_several_numbers():
+    client = FreshClient(several(columns={"a": (0, 1), "b": (0, 2)}, epsilon=1), budget=2)
+    assert client.report({"a": 0.5, "b": 1}, bits=seeded(1)).shape == (1, 2)
+    with pytest.raises(InvalidArgument, match="one client"):
+        client.report({"a": [0.5, 1], "b": [1, 2]})
+    assert client.sent == 1
 
 
 def test_a_fresh_client_is_saved():

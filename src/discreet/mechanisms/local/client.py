@@ -9,10 +9,12 @@ should do so knowingly.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.check import count, positive
@@ -48,7 +50,8 @@ class FreshClient:
         if (self.sent + 1) * cost > self.budget:
             raise _exceeded(self.budget, f"{self.sent} reports", cost)
         # Drawn first: a value that is refused costs nothing, and nothing was sent.
-        reports = self.randomiser.encode(np.atleast_1d(np.asarray(value)), bits=bits)
+        one = value if isinstance(value, Mapping) else np.atleast_1d(np.asarray(value))
+        reports = self.randomiser.encode(cast("ArrayLike", one), bits=bits)
         if len(reports) != 1:
             raise InvalidArgument("value must be the value of one client.")
         self.sent += 1
