@@ -147,6 +147,7 @@ def test_hostile_reports_are_counted_and_move_no_more_than_one_client():
         ({"length": 64, "step": 1}, "step"),
         ({"length": 4, "cell_digits": 25}, "cell_digits"),
         ({"length": 4, "most": 1 << 20}, "most"),
+        ({"length": 64, "most": 1 << 12, "step": 20, "hashes": 1}, "most"),
     ],
 )
 def test_bad_parameters_are_named(given, name):

@@ -42,6 +42,8 @@ _CHUNK = 1 << 16
 _FIRST = 16
 _STEP = 12
 _LONGEST = 64
+# Candidates of a level, each of the length of a text.
+_TRIED = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,15 +181,15 @@ class HeavyHitters(Randomiser):
         if not sketches or not len(candidates):
             return np.empty(0, dtype=np.int64)
         cells = 1 << self.cell_digits
-        weighted = np.empty((len(sketches), len(candidates)))
-        for row, sketch in zip(weighted, sketches, strict=True):
-            row[:] = (sketch.shares[self._place(candidates, sketch.group)] - 1 / cells) * (
-                sketch.reports
-            )
+        sums, largest = np.zeros(len(candidates)), np.full(len(candidates), -np.inf)
+        for sketch in sketches:
+            seen = sketch.shares[self._place(candidates, sketch.group)] - 1 / cells
+            seen *= sketch.reports
+            sums += seen
+            np.maximum(largest, seen, out=largest)
         left = sum(sketch.reports for sketch in sketches)
-        sums = weighted.sum(axis=0)
         if len(sketches) > 1:
-            sums -= weighted.max(axis=0)
+            sums -= largest
             # The bound must hold whichever was left out: the largest number of reports.
             left -= max(sketch.reports for sketch in sketches)
         noise = math.sqrt(float(self.cells.variance(0.0)) / left)
@@ -296,7 +298,7 @@ def heavy_hitters(
     Source: Bassily, Nissim, Stemmer, Thakurta 2017; Wang, Li, Jha 2019 (prefix extension); the
     sketch is the count-mean sketch of local hashing. docs/theory/local-beyond.md.
     Needs: 1 <= length <= 64; ``most`` prefixes are carried from level to level, and
-    most * 2^step candidates tried at each.
+    most * 2^step candidates tried at each, at most 2^20.
     """
     made = HeavyHitters(
         epsilon=positive("epsilon", epsilon),
@@ -315,9 +317,9 @@ def heavy_hitters(
             f"Prefix lengths times hashes must be at most 256, got {made.groups}: "
             "give a longer step or fewer hashes."
         )
-    if made.cell_digits > 20 or max(made.first, made.step) > 20 or made.most > 1 << 12:
+    if made.cell_digits > 20 or max(made.first, made.step) > 20 or made.most << made.step > _TRIED:
         raise InvalidArgument(
-            "cell_digits, first and step must be at most 20, most at most 4096: "
+            "cell_digits, first and step must be at most 20, most * 2**step at most 2**20: "
             "more takes more memory than a search should."
         )
     return made
