@@ -2,13 +2,14 @@
 
 import json
 import re
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.local import catalogue
+from discreet.local import aggregate, catalogue
 from discreet.local.aggregate import Aggregate
 from discreet.local.catalogue import from_description
 from discreet.mechanisms.local import catalogue as mechanisms
@@ -139,6 +140,16 @@ def test_a_state_with_one_bit_changed_is_refused():
         damaged[place] ^= 1 << place % 8
         with pytest.raises(InvalidArgument, match="state"):
             Aggregate.from_bytes(bytes(damaged))
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe", b"no JSON", b"[" * 100_000, b"[]"])
+def test_a_state_with_a_broken_description_is_refused(text):
+    """Whoever makes it up can make the digest too."""
+    body = aggregate._MAGIC + aggregate._HEAD.pack(0, 0, len(text), 0) + text
+    state = body + sha256(body).digest()[:16]
+    for randomiser in (None, ORACLES[0]):
+        with pytest.raises(InvalidArgument):
+            Aggregate.from_bytes(state, randomiser)
 
 
 def test_states_of_another_collection_are_refused():

@@ -141,8 +141,12 @@ class Aggregate:
         text, counts = body[start : start + described], body[start + described :]
         if max(reports, refused) > _LARGEST or len(counts) != 8 * size:
             raise InvalidArgument("state does not hold what it says it holds.")
-        found = randomiser or from_description(text.decode())
-        if json.loads(text) != json.loads(json.dumps(found.describe())) or size != found.size:
+        try:
+            written = json.loads(text)
+        except (ValueError, RecursionError):
+            raise InvalidArgument("state does not hold what it says it holds.") from None
+        found = from_description(written) if randomiser is None else randomiser
+        if written != json.loads(json.dumps(found.describe())) or size != found.size:
             raise InvalidArgument(
                 f"state belongs to another collection than {found.fingerprint}, the one asked for."
             )
