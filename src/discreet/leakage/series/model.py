@@ -1,0 +1,181 @@
+"""Vector autoregressions: people whose values depend on earlier values, their own and others'.
+
+``X_t = A_1 X_{t-1} + ... + A_p X_{t-p} + B_t`` with independent ``B_t ~ N(0, noise)``. Means play
+no part in leakage and are left out. The law at time 0 is the stationary one, or is given.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.core.check import count
+from discreet.core.errors import InvalidArgument, NotCertified
+from discreet.noise.bits import Bits
+
+Floats: TypeAlias = NDArray[np.float64]
+
+# A covariance whose correlation matrix has a smaller eigenvalue is taken for singular.
+_SINGULAR = 1e-10
+_DOUBLINGS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class VAR:
+    """A vector autoregression of any order, stationary or with a given start (C19).
+
+    ``lags`` is one matrix (order 1) or a list of matrices, the first for the time just before.
+    Row i says on whom person i depends. ``start`` is the covariance of the values at time 0,
+    followed by those at times -1, ..., 1 - order; without it the model must be stationary.
+
+    >>> model = VAR(lags=[[0.5, 0.1], [0, 0.5]], noise=[[1, 0.3], [0.3, 1]])
+    >>> model
+    VAR(people=2, order=1, stationary)
+    >>> print(model.initial.round(6))
+    [[1.416296 0.488889]
+     [0.488889 1.333333]]
+    """
+
+    lags: ArrayLike
+    noise: ArrayLike
+    start: ArrayLike | None = None
+    matrices: Floats = field(init=False)
+    """The lags, order x people x people."""
+    innovation: Floats = field(init=False)
+    """The covariance of the noise, people x people."""
+    initial: Floats = field(init=False)
+    """The covariance of the state at time 0, (order x people) squared."""
+
+    def __post_init__(self) -> None:
+        matrices = numbers("lags", self.lags)
+        matrices = matrices[None] if matrices.ndim == 2 else matrices
+        if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2] or not matrices.size:
+            raise InvalidArgument(
+                f"lags must be a square matrix or a list of them, got shape {matrices.shape}."
+            )
+        people = matrices.shape[1]
+        object.__setattr__(self, "matrices", matrices)
+        object.__setattr__(self, "innovation", covariance("noise", self.noise, size=people))
+        if self.start is None:
+            if self.radius >= 1:
+                raise InvalidArgument(
+                    "lags must have all eigenvalues inside the unit circle (spectral radius below "
+                    "1), or there is no stationary law. Difference the series, or give start."
+                )
+            object.__setattr__(self, "initial", lyapunov(self.companion, noise=self.state_noise))
+        else:
+            size = people * len(matrices)
+            object.__setattr__(self, "initial", covariance("start", self.start, size=size))
+
+    @property
+    def people(self) -> int:
+        """How many people there are."""
+        return int(self.matrices.shape[1])
+
+    @property
+    def order(self) -> int:
+        """How many earlier times a value depends on."""
+        return len(self.matrices)
+
+    @property
+    def stationary(self) -> bool:
+        """Whether the model starts in its stationary law."""
+        return self.start is None
+
+    @property
+    def companion(self) -> Floats:
+        """The matrix of the order-1 model of the state ``(X_t, ..., X_{t-p+1})``."""
+        n, p = self.people, self.order
+        result = np.eye(n * p, k=-n)
+        result[:n] = np.concatenate(self.matrices, axis=1)
+        return result
+
+    @property
+    def state_noise(self) -> Floats:
+        """The covariance of the state's noise: only its first block moves."""
+        n, size = self.people, self.people * self.order
+        result = np.zeros((size, size))
+        result[:n, :n] = self.innovation
+        return result
+
+    @property
+    def radius(self) -> float:
+        """The largest modulus of an eigenvalue: below 1 the model forgets its past."""
+        return float(np.abs(np.linalg.eigvals(self.companion)).max())
+
+    def simulate(self, *, times: int, bits: Bits, runs: int = 1) -> Floats:
+        """Made-up panels, runs x people x times; times before 0 are not returned."""
+        n, p = self.people, self.order
+        times, runs = count("times", times), count("runs", runs)
+        rng = np.random.Generator(np.random.Philox(bits.words(2)))
+        root, kick = np.linalg.cholesky(self.initial), np.linalg.cholesky(self.innovation)
+        step = np.concatenate(self.matrices, axis=1)
+        state = rng.standard_normal((runs, n * p)) @ root.T
+        panel = np.empty((runs, n, times))
+        panel[:, :, 0] = state[:, :n]
+        for t in range(1, times):
+            new = state @ step.T + rng.standard_normal((runs, n)) @ kick.T
+            state = np.concatenate([new, state[:, : n * (p - 1)]], axis=1)
+            panel[:, :, t] = new
+        return panel
+
+    def __repr__(self) -> str:
+        start = "stationary" if self.stationary else "given start"
+        return f"VAR(people={self.people}, order={self.order}, {start})"
+
+
+def lyapunov(companion: Floats, *, noise: Floats) -> Floats:
+    """The covariance G that solves ``G = A G A' + noise``, for a spectral radius below 1.
+
+    Theorem: with ``A_0 = A, G_0 = noise`` and ``G_{k+1} = G_k + A_k G_k A_k', A_{k+1} = A_k^2``,
+        G_k is the sum of the first 2^k terms ``A^m noise A'^m``, which converges to G.
+    Proof: by induction; the remainder is ``A_k G A_k'``.
+    Source: Smith 1968. Only sums of positive semidefinite matrices: nothing cancels.
+    """
+    power, result = companion, noise
+    for _ in range(_DOUBLINGS):
+        with np.errstate(over="ignore", invalid="ignore"):
+            more = power @ result @ power.T
+            result = result + more
+            power = power @ power
+        size = float(np.abs(more).max())
+        if not math.isfinite(size):
+            break
+        if size <= 1e-17 * float(np.abs(result).max()):
+            return (result + result.T) / 2
+    raise NotCertified(
+        "The stationary covariance did not converge: lags are too close to the unit circle. "
+        "Give start, or difference the series."
+    )
+
+
+def numbers(name: str, values: ArrayLike) -> Floats:
+    """Finite numbers as an array; nothing of them appears in an error."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{name} must be an array of numbers with equal rows.") from None
+    if not np.isfinite(array).all():
+        raise InvalidArgument(f"{name} must be finite: no missing or infinite entries.")
+    return array
+
+
+def covariance(name: str, values: ArrayLike, *, size: int) -> Floats:
+    """A symmetric, safely positive definite matrix of this size."""
+    array = numbers(name, values)
+    if array.shape != (size, size):
+        raise InvalidArgument(f"{name} must be {size} x {size}, got shape {array.shape}.")
+    scale = np.sqrt(np.maximum(np.diag(array), 0))
+    if not (scale > 0).all() or np.abs(array - array.T).max() > 1e-12 * float(scale.max()) ** 2:
+        raise InvalidArgument(f"{name} must be symmetric with a positive diagonal.")
+    array = (array + array.T) / 2
+    if float(np.linalg.eigvalsh(array / np.outer(scale, scale))[0]) < _SINGULAR:
+        raise InvalidArgument(
+            f"{name} must be positive definite; here some values are combinations of others. "
+            "Leave those out: what is determined by what is known is no secret."
+        )
+    return array

@@ -1,0 +1,125 @@
+"""Who wants to know what: secrets, releases, and what is known beside them (C20).
+
+People and times are counted from 0, as in NumPy. With two times, the thesis's targets A1 and A2
+are ``cell(i, time=0)`` and ``cell(i, time=1)``, A3 is ``everyone(time=t)``, A4 is
+``row(i, times=[0, 1])``; its knowledge N1, N2, N3 is what is released: times [0], [1], [0, 1].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet.core.check import count, positive
+from discreet.core.errors import InvalidArgument
+from discreet.leakage.series.model import Floats, covariance, numbers
+
+Known: TypeAlias = Literal["time", "none", "all"]
+
+KNOWN: dict[Known, str] = {
+    "time": "the attacker knows everybody else's values at the time of the secret",
+    "none": "the attacker knows the model and the releases, and nobody's values",
+    "all": "the attacker knows every value but the secret",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret:
+    """Values that may each be anywhere in the range: these people (None: all) at these times."""
+
+    people: tuple[int, ...] | None
+    times: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Releases:
+    """What is published: ``weights @ values + Gaussian noise`` at each of these times."""
+
+    times: tuple[int, ...]
+    covariance: Floats
+    """Of the noise, releases x releases."""
+    weights: Floats
+    """Of the people: 1/n each for the mean."""
+    width: float
+    """Of the public range that values are clipped to: how far a secret can move."""
+
+    @property
+    def std(self) -> Floats:
+        """The standard deviation of the noise at each time."""
+        return np.sqrt(np.diag(self.covariance))
+
+    def with_noise(self, covariance: Floats) -> Releases:
+        """The same releases with other noise."""
+        return Releases(
+            times=self.times, covariance=covariance, weights=self.weights, width=self.width
+        )
+
+
+def cell(person: int, *, time: int) -> Secret:
+    """One person's value at one time (A1, A2)."""
+    return Secret(people=(_index("person", person),), times=(_index("time", time),))
+
+
+def everyone(*, time: int) -> Secret:
+    """Everybody's values at one time (A3)."""
+    return Secret(people=None, times=(_index("time", time),))
+
+
+def row(person: int, *, times: Iterable[int]) -> Secret:
+    """One person's values over several times (A4)."""
+    return Secret(people=(_index("person", person),), times=_times("times", times))
+
+
+def releases(
+    *,
+    times: Iterable[int],
+    width: float,
+    people: int,
+    std: ArrayLike | None = None,
+    covariance: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+) -> Releases:
+    """Means of ``people`` published at these times, with independent or correlated noise.
+
+    ``std`` is one number, or one for each time; ``covariance`` is for correlated noise. Other
+    linear releases than the mean are described by their ``weights``.
+    """
+    at = _times("times", times)
+    people = count("people", people)
+    if (std is None) == (covariance is None):
+        raise InvalidArgument("Give either std or covariance.")
+    if weights is None:
+        weights = np.full(people, 1 / people)
+    w = numbers("weights", weights)
+    if w.shape != (people,) or not np.any(w):
+        raise InvalidArgument("weights must be one number for each person, not all zero.")
+    return Releases(
+        times=at,
+        covariance=_noise(len(at), std, covariance),
+        weights=w,
+        width=float(positive("width", width)),
+    )
+
+
+def _noise(size: int, std: ArrayLike | None, full: ArrayLike | None) -> Floats:
+    if full is not None:
+        return covariance("covariance", full, size=size)
+    scale = numbers("std", 0.0 if std is None else std)
+    if scale.shape not in ((), (size,)) or not (scale > 0).all():
+        raise InvalidArgument(f"std must be positive: one number, or {size} of them.")
+    return np.diag(np.broadcast_to(scale, size) ** 2)
+
+
+def _times(name: str, times: Iterable[int]) -> tuple[int, ...]:
+    found = tuple(sorted(_index(name, t) for t in times))
+    if not found or len(set(found)) < len(found):
+        raise InvalidArgument(f"{name} must be at least one time, and none twice.")
+    return found
+
+
+def _index(name: str, value: int) -> int:
+    return count(name, value, minimum=0)
