@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from discreet.studies.biswal_mechanisms import (
 from discreet.studies.biswal_mechanisms.plan import BISWAL_MECHANISMS
 from discreet.studies.catalogue import planned
 from discreet.studies.checks import MOST_SIMULATED
-from discreet.studies.page import as_html, as_json
+from discreet.studies.page import as_html, as_json, picture
 from discreet.studies.study import Setting, run
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies"
@@ -208,3 +209,31 @@ def test_chances_to_stay_inside_are_those_of_draws():
         p = float(got[0])
         # Six deviations of a share: about 1e-9 each.
         assert abs((np.abs(noise) < 0.8).mean() - p) < 6 * math.sqrt(p * (1 - p) / draws)
+
+
+# ── the documentation ─────────────────────────────────────────────────────────────────────────
+
+PICTURES = {
+    "e0": "E0/mixed",
+    "e8": "E8/exponential, clipped",
+    "e12": "E12/smooth Gaussian",
+    "e13": "E13/errors",
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_pictures_of_the_documentation_are_those_of_the_study(study, name):
+    (figure,) = (figure for figure in study.figures if figure.id == PICTURES[name])
+    kept = (DOCS / f"biswal-mechanisms-{name}.svg").read_text(encoding="utf-8")
+    words = re.compile(r"<text[^>]*>([^<]*)</text>")
+    assert words.findall(kept) == words.findall(picture(figure)), "write picture(figure) there"
+
+
+def test_the_table_of_the_documentation_is_that_of_the_study(study):
+    (table,) = (table for table in study.tables if table.id == "E0/refuted")
+    rows = {row[0]: row[1:4] for row in table.rows}
+    text = (DOCS / "biswal-mechanisms.md").read_text("utf-8")
+    lines = re.findall(r"^\| (.*\(M\d+\)) \| (.*) \| (.*) \| (.*) \|$", text, re.MULTILINE)
+    assert len(lines) == 11
+    for claim, *numbers in lines:
+        assert [float(cell) for cell in numbers] == pytest.approx(rows[claim], rel=0.005)
