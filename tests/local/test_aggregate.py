@@ -190,7 +190,8 @@ def test_what_a_description_names_is_not_chosen_anew():
     wave = {**ends, "kind": "square_wave", "cells": 20, "window": 9}
     assert from_description(wave).size == 28
     days = {"kind": "integers", "lower": 0, "upper": 9}
-    shape = {"domain": days, "starts": [0, 3, 5], "oracle": {"kind": "oue", "categories": 3}}
+    shape = {"domain": days, "starts": [0, 3, 5], "round": 0}
+    shape |= {"oracle": {"kind": "oue", "categories": 3}}
     with pytest.raises(InvalidArgument, match="not as ranges.partition writes it"):
         from_description({"version": 1, "epsilon": "1/1", "kind": "ranges.partition", **shape})
 

@@ -87,6 +87,16 @@ def test_a_round_is_private_and_described():
         from_description(wrong)
 
 
+def test_reports_count_for_their_own_round():
+    """Also if nothing stood out, so that the next round asks about the same blocks."""
+    state = adaptive(DAYS, epsilon=0.1)
+    counted = Aggregate(state.randomiser).add(state.randomiser.encode([0] * 30, bits=seeded(2)))
+    after = state.learn(counted)
+    assert after.randomiser.starts == state.randomiser.starts
+    with pytest.raises(InvalidArgument, match="this round"):
+        after.learn(counted)
+
+
 def mean_square(values, seed):
     estimate = collect(adaptive(DAYS, epsilon=1), values, seeded(seed)).estimate()
     n = len(values)

@@ -57,6 +57,8 @@ class Partition(Randomiser):
     epsilon: Fraction
     domain: Domain
     starts: tuple[int, ...]
+    round: int = 0
+    """Two rounds may ask about the same blocks: reports of the one are not those of the other."""
 
     @property
     def oracle(self) -> Oracle:
@@ -80,6 +82,7 @@ class Partition(Randomiser):
         return {
             "domain": self.domain.content(),
             "starts": list(self.starts),
+            "round": self.round,
             "oracle": oracle,
         }
 
@@ -105,6 +108,7 @@ def described(
     epsilon: Number,
     domain: dict[str, Any],
     starts: Sequence[int],
+    round: int,  # noqa: A002 - its name in a description
     oracle: dict[str, Any],  # noqa: ARG001 - compared with what is made, which must describe itself so
 ) -> Partition:
     """The partition of a description."""
@@ -116,7 +120,12 @@ def described(
         or any(a >= b for a, b in zip(begins, (*begins[1:], where.size), strict=True))
     ):
         raise InvalidArgument("starts must rise from 0 to below the size of the domain.")
-    return Partition(epsilon=positive("epsilon", epsilon), domain=where, starts=begins)
+    return Partition(
+        epsilon=positive("epsilon", epsilon),
+        domain=where,
+        starts=begins,
+        round=count("round", round, minimum=0),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +187,7 @@ class Adaptive:
     def randomiser(self) -> Partition:
         """What the clients of this round do."""
         starts = tuple(leaf.start for leaf in self.tree.leaves)
-        return Partition(epsilon=self.epsilon, domain=self.domain, starts=starts)
+        return Partition(epsilon=self.epsilon, domain=self.domain, starts=starts, round=self.round)
 
     def learn(self, aggregate: Collected) -> Adaptive:
         """The state after this round's reports: blocks that stand out are split."""
