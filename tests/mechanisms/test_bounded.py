@@ -134,12 +134,13 @@ def test_bounds_over_intervals_of_centres_hold(outputs):
     for scale, epsilon in itertools.product((0.4, 2.0, 8.0), (0.0, 0.1, 1.0)):
         last = outputs.span - outputs.shift
         exact = outputs.divergence(np.arange(last + 1), scale, epsilon)
-        for a, b in itertools.combinations_with_replacement(range(last + 1), 2):
-            ends = np.array([float(a)]), np.array([float(b)])
-            bound = outputs.bound(*ends, scale, epsilon)[0]
-            assert bound >= exact[a : b + 1].max() - 1e-15
-            if a == b:
-                assert bound == exact[a]
+        low, high = np.array(
+            list(itertools.combinations_with_replacement(range(last + 1), 2)), dtype=float
+        ).T
+        bound = outputs.bound(low, high, scale, epsilon)
+        for a, b, found in zip(low.astype(int), high.astype(int), bound, strict=True):
+            assert found >= exact[a : b + 1].max() - 1e-15
+        np.testing.assert_array_equal(bound[low == high], exact)
 
 
 @pytest.mark.parametrize(
@@ -229,17 +230,21 @@ def test_folding_reflects():
     assert np.all(np.abs(inside - 3) <= np.abs(plain - 3))
 
 
-@pytest.mark.parametrize(("law", "map_"), [(clamped_error, "clamp"), (folded_error, "fold")])
-@pytest.mark.parametrize("scale", [0.3, 2.5, 40.0])
-def test_errors_of_mapped_noise_are_exact_on_the_lattice(law, map_, scale):
+@pytest.mark.parametrize("way", ["clamp", "fold"])
+@pytest.mark.parametrize("scale", [Fraction(3, 10), Fraction(5, 2), Fraction(40)])
+def test_errors_of_mapped_noise_are_exact_on_the_lattice(way, scale):
     ratio = math.exp(-1 / scale)
     k = np.arange(-5000, 5001)
     masses = (1 - ratio) / (1 + ratio) * ratio ** np.abs(k)
+    column, noise = Column.of(0, 7, 1), laplace(sensitivity=1, epsilon=1 / scale, on="integers")
     for truth in range(8):
         out = truth + k
-        out = np.clip(out, 0, 7) if map_ == "clamp" else np.abs((out + 7) % 14 - 7)
+        out = np.clip(out, 0, 7) if way == "clamp" else np.abs((out + 7) % 14 - 7)
         summed = np.bincount(out, weights=masses, minlength=8)
-        found = law(truth, Column.of(0, 7, 1), scale)
+        if way == "clamp":
+            found = clamped_error(truth, column, noise)
+        else:
+            found = folded_error(truth, column, float(scale))
         places = (found.errors + truth).astype(int)
         np.testing.assert_allclose(np.bincount(places, found.masses), summed, atol=1e-13)
 
@@ -252,7 +257,8 @@ def test_errors_on_fine_grids_are_those_of_the_continuous_law(truth):
     bias = (b + below) / 2 * math.exp(-below / b) - (b + above) / 2 * math.exp(-above / b)
     assert made.error(truth).bias == pytest.approx(bias / mass, abs=1e-4)
     near, far = (math.exp(-x) * (1 + x) for x in (below, above))
-    clamp = clamped_error(round(truth / made.column.step), made.column, 1 / made.column.step)
+    noise = laplace(sensitivity=1, epsilon=1, on="reals")
+    clamp = clamped_error(round(truth / made.column.step), made.column, noise)
     assert clamp.root_mean_square**2 == pytest.approx(2 - near - far, rel=1e-4)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
+from discreet.mechanisms.best import best_additive
 from discreet.mechanisms.bounded_advice import advise_bounded
 from discreet.mechanisms.bounded_check import table
 
@@ -23,13 +24,13 @@ def exact_laws(span, epsilon, bounded_scale):
     ratio = math.exp(-epsilon)
     k = np.arange(-4000, 4001)
     noise = (1 - ratio) / (1 + ratio) * ratio ** np.abs(k)
-    laws = {"clamped": [], "folded": []}
+    laws = {"clamped laplace": [], "folded laplace": []}
     for truth in range(span + 1):
         ends = np.clip(truth + k, 0, span)
         turned = np.abs((truth + k + span) % (2 * span) - span)
-        laws["clamped"].append(np.bincount(ends, noise, minlength=span + 1))
-        laws["folded"].append(np.bincount(turned, noise, minlength=span + 1))
-    return {**laws, "bounded": table(span, bounded_scale)}
+        laws["clamped laplace"].append(np.bincount(ends, noise, minlength=span + 1))
+        laws["folded laplace"].append(np.bincount(turned, noise, minlength=span + 1))
+    return {**laws, "bounded laplace": table(span, bounded_scale)}
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 3])
@@ -37,7 +38,7 @@ def exact_laws(span, epsilon, bounded_scale):
 @pytest.mark.parametrize("loss", ["mse", "mae", "p95"])
 def test_losses_on_whole_numbers_are_exact(epsilon, prior, loss):
     given = advice(upper=6, epsilon=epsilon, prior=prior, loss=loss)
-    direct = next(one.mechanism for one in given.options if one.name == "bounded")
+    direct = next(one.mechanism for one in given.options if one.name == "bounded laplace")
     truths = prior if isinstance(prior, list) else range(7)
     errors = np.abs(np.subtract.outer(np.arange(7), np.arange(7)))
     for name, laws in exact_laws(6, epsilon, direct.scale).items():
@@ -67,18 +68,34 @@ def test_the_best_comes_first_and_keeps_the_promise():
 
 
 def test_each_way_has_its_place():
-    assert advice(prior="worst", on="reals").options[0].name == "clamped"
-    assert advice(epsilon=0.1, prior=[5], on="reals").options[0].name == "bounded"
-    assert advice(prior=[5], on="reals").options[0].name == "folded"
+    assert advice(prior="worst").options[0].name == "clamped laplace"
+    assert advice(epsilon=0.1, prior=[5], on="reals").options[0].name == "bounded laplace"
+    assert advice(prior=[5]).options[0].name == "folded laplace"
+    assert advice(epsilon=8, on="reals").options[0].name == "clamped staircase"
+    assert advice(delta=0.05).options[0].name == "clamped grafted"
 
 
 def test_published_errors_on_reals():
     """Mean squared errors of M48: clamped 18.0 and bounded 7.78 in the middle, 1.00 at a bound."""
     middle = losses(advice(epsilon=0.1, prior=[5], on="reals"))
-    assert middle["clamped"] ** 2 == pytest.approx(18.0, abs=0.05)
-    assert middle["bounded"] ** 2 == pytest.approx(7.78, abs=0.005)
+    assert middle["clamped laplace"] ** 2 == pytest.approx(18.0, abs=0.05)
+    assert middle["bounded laplace"] ** 2 == pytest.approx(7.78, abs=0.005)
     edge = losses(advice(prior=[0], on="reals"))
-    assert edge["clamped"] ** 2 == pytest.approx(1.0, abs=0.001)
+    assert edge["clamped laplace"] ** 2 == pytest.approx(1.0, abs=0.001)
+
+
+@pytest.mark.parametrize("on", ["reals", "integers"])
+@pytest.mark.parametrize("delta", [0, 0.01])
+def test_far_bounds_leave_every_noise_as_it_is(on, delta):
+    given = advice(lower=-1000, upper=1000, prior=[0], delta=delta, on=on, epsilon=0.5)
+    plain = {
+        one.name: one.loss
+        for one in best_additive(sensitivity=1, epsilon=0.5, delta=delta, on=on).candidates
+    }
+    found = losses(given)
+    assert {f"clamped {name}" for name in plain} < found.keys()
+    for name, loss in plain.items():
+        assert found[f"clamped {name}"] == pytest.approx(loss, rel=1e-3)
 
 
 def test_guessing_is_compared():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -13,10 +14,11 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.mechanisms.additive import Additive
+from discreet.mechanisms.best import best_additive
 from discreet.mechanisms.bounded import BoundedLaplace, Within, bounded_laplace, clamped, folded
 from discreet.mechanisms.bounded_error import ErrorLaw, clamped_error, folded_error
-from discreet.mechanisms.laplace import laplace
 from discreet.mechanisms.loss import LOSSES, Loss
+from discreet.mechanisms.scalar import Scalar
 from discreet.mechanisms.sensitivity import Lattice, declared
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
 
@@ -68,8 +70,8 @@ class BoundedAdvice:
     def explain(self) -> str:
         """The ways with their losses."""
         lines = [f"Smallest {_WORDS[self.loss]}: {self.options[0].name}."]
-        lines += [f"  {one.name:16} {one.loss:12.6g}" for one in self.options]
-        lines.append(f"  {'no data at all':16} {self.constant:12.6g}")
+        lines += [f"  {one.name:26} {one.loss:12.6g}" for one in self.options]
+        lines.append(f"  {'no data at all':26} {self.constant:12.6g}")
         if not self.worthwhile:
             lines.append("Guessing is as good: use a larger epsilon, or do not spend any.")
         return "\n".join(lines)
@@ -87,9 +89,10 @@ def advise_bounded(  # noqa: PLR0913 - each has a default and a name
     on: Lattice | None = None,
     relation: Relation = Relation.ADD_REMOVE,
 ) -> BoundedAdvice:
-    """Clamped, folded or bounded Laplace noise: the one of least expected loss.
+    """Clamped, folded or bounded noise: the way of least expected loss.
 
-    All three keep the same promise. Which one errs least depends on where the truth lies and on
+    Compared are all noises of `best_additive`, clamped, Laplace noise, folded, and bounded Laplace
+    noise. All keep the same promise. Which one errs least depends on where the truth lies and on
     how wide the noise is against the bounds: clamping wins near a bound, and in general while the
     noise is narrow; folding and bounded noise win in the middle when it is wide.
 
@@ -109,17 +112,18 @@ def advise_bounded(  # noqa: PLR0913 - each has a default and a name
         on=on,
         relation=relation,
     )
-    noise = laplace(
+    additive = best_additive(
         sensitivity=min(declared(sensitivity), finite("upper", upper) - finite("lower", lower)),
         epsilon=epsilon,
         delta=delta,
+        loss=loss,
         on="integers" if direct.column.exponent == 0 else "reals",
         relation=relation,
     )
     truths = _truths(prior, direct)
     options = [
         BoundedOption(name=name, mechanism=mechanism, loss=_loss(map(law, truths), loss, prior))
-        for name, mechanism, law in _ways(direct, noise)
+        for name, mechanism, law in _ways(direct, [one.mechanism for one in additive.candidates])
     ]
     options.sort(key=lambda one: one.loss)
     guess = float(np.mean(truths))
@@ -128,26 +132,33 @@ def advise_bounded(  # noqa: PLR0913 - each has a default and a name
 
 
 def _ways(
-    direct: BoundedLaplace, noise: Additive
-) -> list[tuple[str, BoundedLaplace | Within, Callable[[float], ErrorLaw]]]:
+    direct: BoundedLaplace, noises: list[Additive | Scalar]
+) -> Iterator[tuple[str, BoundedLaplace | Within, Callable[[float], ErrorLaw]]]:
     """Each way with its mechanism and the law of its error around a truth."""
-    part = noise.integers or noise.grid
-    assert part is not None  # noqa: S101 - a mechanism has one of them
-    assert isinstance(part.noise, DiscreteLaplace | RoundedLaplace)  # noqa: S101 - from `laplace`
-    scale = float(part.noise.scale) * part.step / direct.column.step
     low, high = direct.bounds
+    for noise in noises:
+        yield (
+            f"clamped {noise.name}",
+            clamped(noise, lower=low, upper=high),
+            partial(_clamped_at, direct, noise),
+        )
+        part = (noise.integers or noise.grid) if isinstance(noise, Additive) else None
+        if part is not None and isinstance(part.noise, DiscreteLaplace | RoundedLaplace):
+            scale = float(part.noise.scale) * part.step / direct.column.step
+            yield (
+                f"folded {noise.name}",
+                folded(noise, lower=low, upper=high),
+                partial(_folded_at, direct, scale),
+            )
+    yield "bounded laplace", direct, direct.error
 
-    def clamped_at(truth: float) -> ErrorLaw:
-        return clamped_error(direct.steps(truth), direct.column, scale)
 
-    def folded_at(truth: float) -> ErrorLaw:
-        return folded_error(direct.steps(truth), direct.column, scale)
+def _clamped_at(direct: BoundedLaplace, noise: Additive | Scalar, truth: float) -> ErrorLaw:
+    return clamped_error(direct.steps(truth), direct.column, noise)
 
-    return [
-        ("clamped", clamped(noise, lower=low, upper=high), clamped_at),
-        ("folded", folded(noise, lower=low, upper=high), folded_at),
-        ("bounded", direct, direct.error),
-    ]
+
+def _folded_at(direct: BoundedLaplace, scale: float, truth: float) -> ErrorLaw:
+    return folded_error(direct.steps(truth), direct.column, scale)
 
 
 def _truths(prior: Prior, mechanism: BoundedLaplace) -> list[float]:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
+from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.column import Column
+from discreet.mechanisms.loss import Noise
+from discreet.mechanisms.scalar import Scalar
+from discreet.noise.gaussian import RoundedGaussian
+from discreet.noise.laplace import RoundedLaplace
 from discreet.noise.law import Floats
 
 # Noise of up to so many steps is summed over its lattice, wider noise over so many cells a side.
@@ -94,12 +101,6 @@ class _Window:
         masses: Floats = np.abs(one - other) / 2
         return masses
 
-    def beyond(self, distance: float) -> float:
-        """Noise that goes farther than this to one side."""
-        if self.is_lattice:
-            return math.exp(-(distance + 1) / self.scale) / (1 + math.exp(-1 / self.scale))
-        return math.exp(-distance / self.scale) / 2
-
 
 def bounded_error(steps: int, column: Column, scale: float) -> ErrorLaw:
     """Noise conditioned on the bounds, so many steps above the lower one."""
@@ -109,14 +110,42 @@ def bounded_error(steps: int, column: Column, scale: float) -> ErrorLaw:
     return ErrorLaw(errors=window.errors * column.step, masses=masses / masses.sum())
 
 
-def clamped_error(steps: int, column: Column, scale: float) -> ErrorLaw:
-    """Laplace noise, with what leaves set to the nearer bound."""
-    window = _Window.of(steps, column, scale)
+def clamped_error(steps: int, column: Column, noise: Additive | Scalar) -> ErrorLaw:
+    """Any additive noise, with what leaves set to the nearer bound."""
+    window = _Window.of(steps, column, noise.std / column.step)
     low, high = window.ends
-    inside = window.masses((np.abs(low), np.abs(high)))
+    if window.is_lattice:
+        low, high = low - 0.5, high + 0.5
+    reached = _distribution(noise)
+    ends = np.append(low, high[-1]) * column.step
+    masses = np.diff(reached(ends), prepend=0.0, append=1.0)
     errors = np.concatenate(([-window.below], window.errors, [window.above]))
-    masses = np.concatenate(([window.beyond(window.below)], inside, [window.beyond(window.above)]))
     return ErrorLaw(errors=errors * column.step, masses=masses)
+
+
+def _distribution(mechanism: Additive | Scalar) -> Callable[[Floats], Floats]:
+    """The probability of noise up to a number, in the unit of the data."""
+    if isinstance(mechanism, Scalar):
+        noise: Noise = mechanism.noise
+        step = mechanism.scale.step
+    else:
+        part = mechanism.integers or mechanism.grid
+        assert part is not None  # noqa: S101 - a mechanism has one of them
+        noise, step = part.noise, part.step
+
+    def reached(x: Floats) -> Floats:
+        k = x / step
+        match noise:
+            case RoundedLaplace():
+                tail = np.exp(-np.abs(k) / float(noise.scale)) / 2
+                return np.where(k > 0, 1 - tail, tail)
+            case RoundedGaussian():
+                found: Floats = special.ndtr(k / math.sqrt(noise.square))
+                return found
+            case _:
+                return noise.cdf(np.floor(k))
+
+    return reached
 
 
 def folded_error(steps: int, column: Column, scale: float) -> ErrorLaw:
