@@ -13,6 +13,7 @@ from discreet.core.relation import Relation
 from discreet.mechanisms import quantile_pieces
 from discreet.mechanisms.quantile import private_quantile
 from discreet.mechanisms.quantile_pieces import Choice, pieces
+from discreet.mechanisms.quantile_tree import private_quantiles
 from discreet.noise.bits import SeededBits, seeded
 from tests.laws import ALPHA, frequency
 
@@ -218,6 +219,82 @@ def test_a_million_values_and_an_empty_column():
     values = np.random.default_rng(0).standard_normal(10**6)
     assert abs(made.release(values, bits=seeded(1)) - np.median(values)) < 1e-4
     assert -1 <= made.release([], bits=seeded(1)) <= 1
+
+
+def tree_law(made, data, span):
+    """The exact joint law of two released quantiles, from those of single choices."""
+    laws = {}
+    top, rest = made.levels[1], made.levels[0] / made.levels[1]
+
+    def single(values, ends, level):
+        if ends[0] == ends[1]:
+            return {ends[0]: 1.0}
+        found = pieces(
+            np.array([v - ends[0] for v in values], dtype=np.int64),
+            ends[1] - ends[0],
+            level=level,
+            climbing=True,
+        )
+        rate = float(made.step / (2 * max(level, 1 - level)))
+        weights = {}
+        for i in range(len(found.start)):
+            for j in range(int(found.points[i])):
+                climbed = Fraction(j, int(found.gap[i])) if found.gap[i] else 0
+                place = int(found.start[i] + found.way[i] * j) + ends[0]
+                weights[place] = math.exp(-rate * float(found.exact(i) + climbed))
+        total = sum(weights.values())
+        return {place: weight / total for place, weight in weights.items()}
+
+    for high, p in single(sorted(data), (0, span), top).items():
+        left = [v for v in sorted(data) if v < high]
+        for low, q in single(left, (0, high), rest).items():
+            laws[low, high] = p * q
+    return laws
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_many_quantiles_of_all_small_neighbours_keep_epsilon(relation):
+    made = private_quantiles([0.4, 0.8], lower=0, upper=4, grid=1, epsilon=1, relation=relation)
+    laws = {
+        data: tree_law(made, data, 4)
+        for rows in range(4)
+        for data in itertools.combinations_with_replacement(range(5), rows)
+    }
+    worst = 0.0
+    for data, law in laws.items():
+        for i in range(len(data)):
+            others = [data[:i] + data[i + 1 :]]
+            if relation is Relation.REPLACE_ONE:
+                others = [tuple(sorted((*others[0], v))) for v in range(5)]
+            for other in others:
+                worst = max(worst, *(abs(math.log(law[o] / laws[other][o])) for o in law))
+    assert 0.3 < worst <= 1 + 1e-12
+    assert made.guarantee.epsilon() == pytest.approx(1.0)
+    assert made.certify().holds
+
+
+def test_many_quantiles_follow_their_law():
+    made = private_quantiles([0.4, 0.8], lower=0, upper=4, grid=1, epsilon=4)
+    law = tree_law(made, (1, 1, 3), 4)
+    bits = seeded(5)
+    found = [tuple(made.release([1, 1, 3], bits=bits)) for _ in range(3000)]
+    for outcome, p in law.items():
+        assert frequency(found.count(outcome), 3000, p)
+    likely = max(law, key=law.get)
+    assert not frequency(found.count(likely), 3000, law[likely] * 1.5)
+
+
+def test_nine_deciles_are_in_order_and_near():
+    values = np.random.default_rng(4).normal(50, 10, 20_000)
+    made = private_quantiles([i / 10 for i in range(1, 10)], lower=0, upper=100, epsilon=1)
+    assert made.depth == 4
+    found = made.release(values, bits=seeded(1))
+    assert found == sorted(found)
+    assert np.abs(found - np.quantile(values, np.arange(1, 10) / 10)).max() < 0.2
+    with pytest.raises(InvalidArgument, match="increasing"):
+        private_quantiles([0.5, 0.5], lower=0, upper=1, epsilon=1)
+    with pytest.raises(InvalidArgument, match="increasing"):
+        private_quantiles([], lower=0, upper=1, epsilon=1)
 
 
 def test_what_is_refused():
