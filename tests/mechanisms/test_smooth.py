@@ -17,6 +17,7 @@ from discreet.mechanisms.smooth import smooth
 from discreet.mechanisms.smooth_check import divergence, worst_divergence
 from discreet.mechanisms.smooth_noise import (
     Laplace,
+    cauchy_multiplier,
     gaussian_delta,
     gaussian_worst,
     laplace_delta,
@@ -277,6 +278,18 @@ def test_the_same_noise_in_every_unit():
         assert left * 2**10 == steps.release(values * 2**10, bits=seeded(seed))
 
 
+@pytest.mark.parametrize(("epsilon", "spread"), [(0.1, 1.68), (0.5, 1.63), (1, 1.57), (2, 1.53)])
+def test_deviations_of_lomax_noise(epsilon, spread):
+    """B47 at beta = epsilon / 20."""
+    family = median(epsilon=epsilon, order=20).family
+    assert family.std * float(family.multiplier) * epsilon == pytest.approx(spread, abs=5e-3)
+
+
+def test_cauchy_noise_as_it_was_prescribed_is_worth_less():
+    """B32: scale 6 S and beta = 1/6 were claimed for epsilon 1."""
+    assert cauchy_multiplier(0.226, 1 / 6) > 6 > cauchy_multiplier(0.2265, 1 / 6)
+
+
 def test_what_is_refused():
     with pytest.raises(InvalidArgument, match="public number of rows"):
         median(epsilon=1, relation=Relation.ADD_REMOVE)
@@ -292,6 +305,8 @@ def test_what_is_refused():
         median(epsilon=1, delta=1e-6, noise="lomax")
     with pytest.raises(InvalidArgument, match="smoothness"):
         median(epsilon=1, delta=1e-6, smoothness=0.9)
+    with pytest.raises(InvalidArgument, match="coarser grid"):
+        smooth("variance", lower=0, upper=1, rows=5, epsilon=1, delta=1e-6, noise="gaussian")
     with pytest.raises(InvalidArgument, match="no privacy"):
         median(epsilon=1000)
     with pytest.raises(InvalidArgument, match="'mode'"):

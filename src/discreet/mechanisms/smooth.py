@@ -24,6 +24,7 @@ from discreet.mechanisms.column import Column
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
 from discreet.mechanisms.smooth_check import worst_divergence
 from discreet.mechanisms.smooth_noise import (
+    LARGEST_STEPS,
     SMALLEST_BETA,
     Cauchy,
     Family,
@@ -75,10 +76,14 @@ class Smooth(Mechanism):
         return self.column.step**self.statistic.power
 
     @property
-    def _largest(self) -> float:
-        """The largest scale of the noise over all data."""
+    def largest_steps(self) -> Fraction:
+        """The largest scale of the noise over all data, in steps of an answer."""
         raised = self.statistic.largest(self.column.span) * _RAISED + (not self.statistic.whole)
-        return float(max(raised, self._least) * self.family.multiplier) * self._unit
+        return max(raised, self._least) * self.family.multiplier
+
+    @property
+    def _largest(self) -> float:
+        return float(self.largest_steps) * self._unit
 
     @property
     def _least(self) -> Fraction:
@@ -196,7 +201,10 @@ def smooth(  # noqa: PLR0913 - each has a default and a name
     )
     if family.beta < SMALLEST_BETA:
         raise InvalidArgument("epsilon is too small: the smoothness must be at least 2**-20.")
-    return Smooth(statistic=chosen, column=Column.of(lower, upper, grid), family=family, name=name)
+    made = Smooth(statistic=chosen, column=Column.of(lower, upper, grid), family=family, name=name)
+    if made.largest_steps > LARGEST_STEPS[type(family)]:
+        raise InvalidArgument("The noise may have too many steps of the grid: use a coarser grid.")
+    return made
 
 
 def trimmed(

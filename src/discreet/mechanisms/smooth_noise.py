@@ -376,3 +376,12 @@ def _possible(multiplier: float, beta: float) -> None:
         raise InvalidArgument(
             f"smoothness={beta:g} is too large for this delta: use a smaller one."
         )
+
+
+LARGEST_STEPS: dict[type[Family], int] = {
+    Laplace: 1 << 500,
+    Gaussian: 1 << 47,
+    Lomax: 1 << 500,
+    Cauchy: 1 << 500,
+}
+"""Scales that can be drawn: Gaussian noise in 64 bits, the others while doubles can guess."""
