@@ -161,7 +161,7 @@ WEAK = [one for one in clients(WEAKER) if one.name != "heavy hitters"]
 def test_a_client_that_tells_more_is_accused_by_samples_alone(weak):
     honest = next(one for one in CLIENTS if one.name == weak.name)
     mutant = dataclasses.replace(
-        client_case(weak), claimed=honest.randomiser.guarantee, laws=None, samples=200_000
+        client_case(weak), claimed=honest.randomiser.guarantee, laws=None, samples=120_000
     )
     assert verdict(mutant) == "ACCUSED"
 
