@@ -3,6 +3,8 @@
 import dataclasses
 import itertools
 import math
+import random
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +15,7 @@ from discreet.core.relation import Relation
 from discreet.mechanisms.bounded import bounded_laplace, clamped, folded
 from discreet.mechanisms.bounded_check import table, worst_divergence
 from discreet.mechanisms.bounded_error import bounded_error, clamped_error, folded_error
-from discreet.mechanisms.bounded_pair import Outputs
+from discreet.mechanisms.bounded_pair import Outputs, _margin
 from discreet.mechanisms.column import Column
 from discreet.mechanisms.laplace import laplace
 from discreet.noise.bits import seeded
@@ -117,6 +119,44 @@ def test_divergences_of_pairs_are_sums_over_the_outputs(span, scale):
             summed = np.maximum(laws[a] - math.exp(epsilon) * laws[b], 0).sum()
             found = Outputs(span=span, shift=b - a).divergence(a, scale, epsilon)
             assert found == pytest.approx(summed, abs=1e-13)
+
+
+def exact_divergence(outputs, q, scale, epsilon):
+    """With sixty digits, over the half-lines around the crossing."""
+    t, shift, span = Decimal(scale), outputs.shift, outputs.span
+
+    def power(k):
+        return (-Decimal(k) / t).exp()
+
+    def normaliser(centre):
+        return 1 + power(1) - power(centre + 1) - power(span - centre + 1)
+
+    def reached(centre, k):
+        if k < centre:
+            return power(centre - k) * (1 - power(k + 1)) / normaliser(centre)
+        return (power(1) - power(centre + 1) + 1 - power(k - centre + 1)) / normaliser(centre)
+
+    ratio = (normaliser(q + shift) / normaliser(q)).ln()
+    crossing = int((shift + (ratio - Decimal(epsilon)) * t) / 2)
+    ends = {q + min(max(crossing + i, 0), shift - 1) for i in range(-2, 3)}
+    factor = Decimal(epsilon).exp()
+    return max(Decimal(0), *(reached(q, k) - factor * reached(q + shift, k) for k in ends))
+
+
+def test_rounding_stays_far_below_what_is_allowed_for_it():
+    generator = random.Random(1)
+    with localcontext(prec=60):
+        for _ in range(300):
+            shift = int(10 ** generator.uniform(0, 9))
+            outputs = Outputs(span=shift + int(10 ** generator.uniform(0, 11)), shift=shift)
+            epsilon = 10 ** generator.uniform(-9, 1.8)
+            scale = min(shift / epsilon * 10 ** generator.uniform(-0.7, 0.4), 2.0**33)
+            last = outputs.span - shift
+            near = int(min(last, scale * 10 ** generator.uniform(-6, 1.5)))
+            q = generator.choice([0, near, last])
+            exact = exact_divergence(outputs, q, scale, epsilon)
+            found = outputs.divergence(q, scale, epsilon)
+            assert abs(float(exact) - found) <= _margin(epsilon) / 100
 
 
 @pytest.mark.parametrize("span", [2, 5, 9, 30])

@@ -85,7 +85,9 @@ class BoundedLaplace(Mechanism):
             middle = (low + high) // 2
             reached = min(_edge(middle, span, rate), _centre(middle, span, rate))
             low, high = (low, middle) if reached >= inside else (middle, high)
-        return -high * self.column.step, high * self.column.step
+        # A real truth is first rounded to the grid.
+        width = (high + (self.column.exponent != 0)) * self.column.step
+        return -width, width
 
     def release(self, value: float, *, bits: Bits | None = None) -> Released:
         """A noisy number between the bounds; a whole one on whole bounds."""
