@@ -76,7 +76,8 @@ def test_the_same_integers_as_everywhere_else(workers, randomiser, tmp_path):
     assert {name: one == whole for name, one in found.items()} == dict.fromkeys(found, True)
 
 
-def test_text_and_nothing(workers, randomiser):
+def test_text_and_nothing(workers):
+    randomiser = RANDOMISERS[1]
     rows = sample(randomiser, 300)
     texts = [(row.tobytes().hex(),) for row in rows] + [("nonsense",), (None,)]
     frame = workers.createDataFrame(texts, "report string")
