@@ -9,10 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from discreet.core.relation import Relation
 from discreet.leakage import published_laws
+from discreet.mechanisms.blocks_bins import bin_sensitivity
 from discreet.studies.biswal_mechanisms import (
     ages,
     basics,
+    bins,
     blocks,
     mixed,
     promises,
@@ -177,6 +180,18 @@ def test_smooth_sensitivity_is_that_of_all_windows():
                     for t in range(k + 2)
                 )
                 assert got == pytest.approx(best)
+
+
+@pytest.mark.parametrize("statistic", ["median", "mean", "lower", "largest"])
+@pytest.mark.parametrize("empty", ["middle", "left"])
+def test_bins_move_as_far_as_the_mechanism_pays_for(statistic, empty):
+    names = {"lower": "lower_median", "left": "lower"}
+    paid = bin_sensitivity(
+        names.get(statistic, statistic),
+        empty=names.get(empty, empty),
+        relation=Relation.REPLACE_ONE,
+    )
+    assert bins.largest_bin_change(statistic, empty) == pytest.approx(float(paid), abs=1e-6)
 
 
 def test_medians_of_blocks_are_medians_of_blocks():

@@ -239,7 +239,11 @@ def _compositions() -> list[Check]:
     three = Guarantee(
         events.Group(3, events.Approx(Fraction(1), Fraction(1, 10**6))), Relation.ADD_REMOVE
     )
+    pair = Guarantee(
+        events.Group(2, events.Approx(Fraction(1), Fraction(1, 10**6))), Relation.ADD_REMOVE
+    )
     one, two = (exact.delta(_flips(times), math.log(3)).lower for times in (1, 2))
+    edge, beyond = (exact.delta(_flips(1, wrong=p), math.log(3)).lower for p in (0.225, 0.2249))
     return [
         Claims(
             source="M15, B26",
@@ -255,6 +259,25 @@ def _compositions() -> list[Check]:
         Claims(source="B20").at_most(
             "E11/one flip", "delta of one flip with p = 1/4 at epsilon ln 3", expected=0.1, got=one,
         ),
+        Claims(source="B1").number(
+            "E11/replaced", "delta when one of the rows is replaced, (1, 1e-6) if added or removed",
+            expected=3.718e-6, got=pair.delta(2.0), relative=1e-3,
+        ),
+        Claims(source="B20").number(
+            "E11/flip, edge", "delta of a flip with p = 0.225 at epsilon ln 3",
+            expected=0.1, got=edge, absolute=1e-9,
+        ),
+        Claims(source="B20").at_least(
+            "E11/flip, beyond", "delta of a flip with p = 0.2249, which breaks 0.1",
+            expected=0.1 + 1e-5, got=beyond,
+        ),
+        *Claims(
+            source="B2", why="Scale R/(n epsilon) tells n when n is secret: there is a delta.",
+        ).numbers(
+            "E11/secret size", "delta of a mean at epsilon 1 when a record is removed",
+            expected={"n 10": 0.019, "n 100": 0.0018},
+            got={f"n {n}": _secret(n) for n in (10, 100)}, relative=0.04,
+        ),
         Claims(source="B20").number(
             "E11/two flips", "delta of two flips at epsilon ln 3, which breaks 0.1",
             expected=0.375, got=two, absolute=1e-12,
@@ -262,7 +285,15 @@ def _compositions() -> list[Check]:
     ]  # fmt: skip
 
 
-def _flips(times: int) -> exact.Pair:
-    """So many independent answers that are wrong with probability 1/4."""
-    answer = exact.pair({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75})
+def _secret(n: int) -> float:
+    """A mean on [0, 1] of n values, one of them 1, and of n - 1 without it: both directions."""
+    scales = 1 / n, 1 / (n - 1)
+    return max(
+        laws.laplace_delta(1.0, left=a, right=b, shift=1 / n) for a, b in (scales, scales[::-1])
+    )
+
+
+def _flips(times: int, *, wrong: float = 0.25) -> exact.Pair:
+    """So many independent answers that are wrong with this probability."""
+    answer = exact.pair({0: 1 - wrong, 1: wrong}, {0: wrong, 1: 1 - wrong})
     return reduce(exact.product, [answer] * times)

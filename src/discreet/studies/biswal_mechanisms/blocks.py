@@ -9,6 +9,7 @@ import numpy as np
 
 from discreet.noise.law import Floats
 from discreet.studies.biswal_mechanisms import stated
+from discreet.studies.biswal_mechanisms.bins import bin_sensitivities
 from discreet.studies.checks import Claims
 from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
 
@@ -67,6 +68,8 @@ def block_medians(setting: Setting) -> Findings:
             *_others(found),
             *_not_global(rng),
             *_middle(rng),
+            *_two_data_sets(),
+            *bin_sensitivities(),
             *_noisy(rng, times),
         ),
         tables=(_table(found),),
@@ -268,6 +271,21 @@ def _not_global(rng: np.random.Generator) -> list[Check]:
         )
         for shape, expected in zip(SHAPES[:2], (1.36, 0.275), strict=True)
     ]
+
+
+def _two_data_sets() -> list[Check]:
+    """M28: the data sets of the attack on local sensitivity, n = 11, beta 0.1."""
+    first = np.repeat([0.0, _RANGE], [6, 5])[None]
+    second = np.repeat([0.0, _RANGE], [7, 4])[None]
+    wrong = Claims(source="M28", why="The worked example has errors of index and no padding.")
+    return [
+        wrong.number("E8/first data", "smooth sensitivity over the range, 6 zeros and 5 ones",
+                     expected=1.0, got=float(smooth_sensitivities(first, 0.1)[0]) / _RANGE,
+                     absolute=1e-12),
+        wrong.number("E8/second data", "the same for 7 zeros and 4 ones, e^-beta",
+                     expected=math.exp(-0.1), absolute=1e-12,
+                     got=float(smooth_sensitivities(second, 0.1)[0]) / _RANGE),
+    ]  # fmt: skip
 
 
 def _middle(rng: np.random.Generator) -> list[Check]:

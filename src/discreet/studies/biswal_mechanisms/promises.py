@@ -183,7 +183,25 @@ def _better_noise() -> list[Check]:
     grafts = {(0.5, 0.01): 5.876, (0.1, 0.01): 76.35, (1.0, 0.01): 1.704}
     cut = {(0.1, 0.002): 133.0, (0.5, 0.05): 3.02, (1.0, 0.05): 1.17}
     claimed = Claims(source="B49")
+    credit = {(0.5, 0.01): 7.39, (0.1, 0.01): 138.7, (1.0, 0.01): 1.92}
+    normal = {(0.5, 0.01): 9.90, (0.1, 0.01): 91.0, (1.0, 0.01): 3.53}
     return [
+        *claimed.numbers(
+            "E0/Laplace with delta",
+            "variance of Laplace noise with the credit of delta",
+            expected={f"epsilon {e:g}, delta {d:g}": value for (e, d), value in credit.items()},
+            got={
+                f"epsilon {e:g}, delta {d:g}": 2 / (e - 2 * math.log1p(-d)) ** 2 for e, d in credit
+            },
+            relative=0.003,
+        ),
+        *claimed.numbers(
+            "E0/Gaussian, exact",
+            "variance of Gaussian noise",
+            expected={f"epsilon {e:g}, delta {d:g}": value for (e, d), value in normal.items()},
+            got={f"epsilon {e:g}, delta {d:g}": laws.analytic_sigma(e, d) ** 2 for e, d in normal},
+            relative=0.003,
+        ),
         *claimed.numbers(
             "E0/grafted",
             "variance of grafted noise",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 from discreet.leakage import published_laws as laws
+from discreet.mechanisms.smooth_noise import Lomax
 from discreet.studies.checks import Claims
 from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
 
@@ -14,7 +16,7 @@ def smooth_promises(setting: Setting) -> Findings:
     """Exact deltas of Laplace, Gaussian and heavy-tailed noise with the published constants."""
     del setting  # exact
     return Findings(
-        checks=(*_smooth_laplace(), *_smooth_gaussian(), *_heavy_tails()),
+        checks=(*_smooth_laplace(), *_smooth_gaussian(), *_heavy_tails(), *_lomax()),
         tables=(_multipliers_table(),),
         figures=(_gaussian_figure(),),
     )
@@ -80,6 +82,13 @@ def _smooth_laplace() -> list[Check]:
             got={name: _multiplier(at) for name, at in _AT.items()},
             absolute=0.006,
         ),
+        *original.numbers(
+            "E12/dilation, proviso",
+            "largest l with l^2 >= (epsilon/2) (e^l - 1 - l), where the lemma's proof ends",
+            expected={"epsilon 1": 3.21, "epsilon 2": 1.79, "epsilon 3": 0.81},
+            got={f"epsilon {e}": _proviso(e) for e in (1, 2, 3)},
+            absolute=0.04,
+        ),
         Claims(source="B31").number(
             "E12/multiplier, beta 0.02",
             "smallest multiplier at epsilon 1, delta 1e-6, beta 0.02",
@@ -115,6 +124,15 @@ def _multipliers_table() -> Table:
         title="Smooth Laplace noise: smallest scale in units of S/epsilon, where the thesis has 2",
         columns=("epsilon", "delta", "beta", "multiplier"),
         rows=tuple((*at, _multiplier(at)) for at in _AT.values()),
+    )
+
+
+def _proviso(epsilon: float) -> float:
+    """In steps of 0.001."""
+    return max(
+        k / 1000
+        for k in range(1, 5000)
+        if (k / 1000) ** 2 >= epsilon / 2 * (math.expm1(k / 1000) - k / 1000)
     )
 
 
@@ -232,3 +250,22 @@ def _heavy_tails() -> list[Check]:
         )
         for power, scale, beta, expected in ((2, 6, 1 / 6, 0.226), (4, 10, 0.1, 0.458))
     ]
+
+
+def _lomax() -> tuple[Check, ...]:
+    """B47 at gamma = epsilon/20, order 20."""
+    stated = {0.1: 1.68, 0.5: 1.63, 1.0: 1.57, 2.0: 1.53}
+    return Claims(
+        source="B47, section 5.3", why="The thesis has 2.83 with a delta; this noise is pure."
+    ).numbers(
+        "E12/Lomax",
+        "deviation of two-sided Lomax noise in units of S/epsilon",
+        expected={f"epsilon {e:g}": value for e, value in stated.items()},
+        got={f"epsilon {e:g}": _lomax_deviation(e) for e in stated},
+        absolute=0.006,
+    )
+
+
+def _lomax_deviation(epsilon: float) -> float:
+    family = Lomax.calibrated(Fraction(epsilon), 20)
+    return family.std * float(family.multiplier) * epsilon
