@@ -17,6 +17,7 @@ from discreet.mechanisms.smooth import smooth
 from discreet.mechanisms.smooth_check import divergence, worst_divergence
 from discreet.mechanisms.smooth_noise import (
     Laplace,
+    Lomax,
     cauchy_multiplier,
     gaussian_delta,
     gaussian_worst,
@@ -218,6 +219,41 @@ def test_draws_follow_their_laws(kind):
     assert follows(sample, cdf)
     assert not follows(sample, lambda k: cdf(k, 2.0))
     assert not follows(sample, lambda k: cdf(k, 0.5))
+
+
+def released(mechanism, codes):
+    """The exact law of a release: cells of the grid, the outer ones with all beyond them."""
+    low, high = mechanism.statistic.domain(mechanism.column.span)
+    scale = float(mechanism.bound(codes) * mechanism.family.multiplier)
+    centre = math.floor(mechanism.statistic.value(codes))
+    z = (np.arange(low, high) + 0.5 - centre) / scale
+    if isinstance(mechanism.family, Lomax):
+        tail = (1 + np.abs(z)) ** -mechanism.family.order / 2
+        below = np.where(z > 0, 1 - tail, tail)
+    else:
+        below = LAWS[type(mechanism.family).__name__.lower()].cdf(z)
+    return np.diff(np.concatenate(([0.0], below, [1.0])))
+
+
+@pytest.mark.parametrize("name", ["median", "mean", "variance"])
+@pytest.mark.parametrize("kind", [KINDS[0], KINDS[9], KINDS[3], KINDS[8]], ids=repr)
+def test_releases_of_neighbours_keep_the_guarantee(name, kind):
+    """From end to end: snapped values, bound, multiplier, rounding and clipping, exactly."""
+    grid, points = (4, (0, 5, 6, 9, 15)) if name == "variance" else (2**-4, (0, 300, 333, 960))
+    mechanism = smooth(name, lower=0, upper=60, grid=grid, rows=3, **kind)
+    laws = {
+        data: released(mechanism, np.array(data))
+        for data in itertools.combinations_with_replacement(points, 3)
+    }
+    epsilon, delta = float(mechanism.family.epsilon), float(mechanism.family.delta)
+    worst = loss = 0.0
+    for data, p in laws.items():
+        for i, v in itertools.product(range(3), points):
+            q = laws[tuple(sorted((*data[:i], v, *data[i + 1 :])))]
+            worst = max(worst, float(np.maximum(p - math.exp(epsilon) * q, 0).sum()))
+            loss = max(loss, float(np.abs(np.log(p / q)).max()) if delta == 0 else 0.0)
+    assert worst <= delta + 1e-15
+    assert delta > 0 or 0.9 * epsilon < loss <= epsilon * (1 + 1e-9)
 
 
 def test_angles_are_enclosed():
