@@ -216,6 +216,14 @@ def test_foreign_files_are_told(collection, fruit, tmp_path):
     assert "100 reports counted, 7 refused." in done.stdout
     assert "another collection" in done.stderr
     assert "does not begin as a file of reports does" in done.stderr
+    assert "0 reports counted, 7 refused." in run("aggregate", collection, bad, ok=False).stdout
+    run("aggregate", collection, junk, ok=False)
+
+
+def test_what_cannot_be_written_is_told(collection, tmp_path):
+    where = tmp_path / "nowhere" / "out.csv"
+    done = run("aggregate", collection, made(collection, tmp_path, 9), "--csv", where, ok=False)
+    assert "cannot be written" in done.stderr
 
 
 def test_nothing_but_noise_if_nothing_was_sent(collection, tmp_path):

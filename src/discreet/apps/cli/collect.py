@@ -103,7 +103,8 @@ def aggregate(
                 progress=lambda read: progress.update(task, advance=read),
             )
         _show(held, shown, files=counted)
-    return 0
+    # If every file was left out, whoever waits for an estimate must hear of it.
+    return 2 if all(one.note for one in counted) else 0
 
 
 def estimate(paths: Sequence[Path], *, shown: Shown) -> int:
@@ -120,11 +121,11 @@ def _show(held: State, shown: Shown, *, files: Sequence[Counted] = ()) -> None:
     found = held.aggregate.estimate()
     rows = estimates.rows(found, held.collection, level=shown.level)
     if shown.csv_file is not None:
-        shown.csv_file.write_text(_csv(rows), encoding="utf-8")
+        _write(shown.csv_file, _csv(rows))
     if shown.ranges_file is not None:
         if not isinstance(found, LocalRanges):
             raise InvalidArgument("--ranges needs a collection of kind ranges.")
-        shown.ranges_file.write_text(found.to_json(), encoding="utf-8")
+        _write(shown.ranges_file, found.to_json())
     whole = {"reports": held.aggregate.reports, "refused": held.aggregate.refused}
     if shown.as_json:
         told = {**whole, "collection": held.collection.fingerprint, "level": shown.level}
@@ -188,6 +189,13 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise InvalidArgument(f"{path} cannot be read as text.") from None
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidArgument(f"{path} cannot be written ({type(error).__name__}).") from None
 
 
 def _texts(values: Path | None, column: str | None) -> Iterator[list[str]]:
