@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy import integrate, stats
 
+from discreet.apps.cli.main import main
 from discreet.leakage import exact, published_cases, published_claims, published_sound
 from discreet.leakage import published_laws as laws
 from discreet.leakage.audit import FAMILY, audit_case, registered
@@ -94,6 +97,19 @@ def test_a_claim_that_holds_is_not_refuted() -> None:
     sigma = laws.analytic_sigma(1, 1e-5)
     event = published_claims.telling(stats.norm(0, sigma), stats.norm(1, sigma), 1.0)
     assert event.at_left - math.e * event.at_right == pytest.approx(1e-5, rel=1e-6)
+
+
+def test_the_command_prints_claims_with_their_witnesses() -> None:
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    result = CliRunner().invoke(main, ["audit", "--published", "--json", "k-PRAM"])
+    assert result.exit_code == 0
+    lines = [json.loads(line, parse_constant=refuse) for line in result.output.splitlines()]
+    assert all(line["ok"] for line in lines)
+    assert lines[0]["verdict"] == "BROKEN"
+    assert lines[0]["witness"]
+    assert sum("repaired_delta" in line and bool(line["event"]) for line in lines) == 16
 
 
 # ── the closed forms, against quadrature ──────────────────────────────────────────────────────

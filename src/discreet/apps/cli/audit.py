@@ -44,7 +44,7 @@ def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool
             witnesses(rows)
     found: tuple[Recovery | Claim, ...] = (*recoveries(), *claims()) if published else ()
     for one in found:
-        print(json.dumps({**asdict(one), "ok": one.ok}) if as_json else one)
+        print(json.dumps(_record(one), allow_nan=False) if as_json else one)
     expected = all(row.ok for row in rows) and all(one.ok for one in found)
     return 0 if expected else 1
 
@@ -111,9 +111,16 @@ def as_dict(row: Row) -> dict[str, object]:
         "exact": None if row.exact is None else _finite(row.exact.upper),
         "attacked": _finite(row.attacked.epsilon),
         "verdict": row.verdict,
+        "witness": row.attacked.event if row.verdict == "BROKEN" else None,
         "ok": row.ok,
         "why": row.why,
     }
+
+
+def _record(one: Recovery | Claim) -> dict[str, object]:
+    record = {**asdict(one), "ok": one.ok}
+    # Half-lines have no end that JSON could write.
+    return {**record, "event": str(one.event)} if isinstance(one, Claim) else record
 
 
 def _number(value: float) -> str:
