@@ -15,6 +15,11 @@ from discreet.data.expression import col, when
 from discreet.data.schema import boolean, category, date, integer, real, text
 from discreet.ledger.ledger import Ledger
 from discreet.mechanisms.best import best_additive
+from discreet.mechanisms.blocks import sample_aggregate
+from discreet.mechanisms.blocks_bins import bin_counts
+from discreet.mechanisms.bounded import bounded_laplace, clamped, folded
+from discreet.mechanisms.bounded_advice import advise_bounded
+from discreet.mechanisms.bounded_spread import private_sd, private_variance
 from discreet.mechanisms.gaussian import gaussian
 from discreet.mechanisms.laplace import laplace
 from discreet.mechanisms.local.response import randomised_response
@@ -55,14 +60,19 @@ __all__ = [
     "Release",
     "Unsupported",
     "above_threshold",
+    "advise_bounded",
     "approx",
     "ask",
     "best_additive",
+    "bin_counts",
     "boolean",
+    "bounded_laplace",
     "category",
+    "clamped",
     "col",
     "date",
     "exponential",
+    "folded",
     "gaussian",
     "gdp",
     "integer",
@@ -73,9 +83,12 @@ __all__ = [
     "plan_ranges",
     "plan_stream",
     "plot",
+    "private_sd",
+    "private_variance",
     "pure",
     "randomised_response",
     "real",
+    "sample_aggregate",
     "seeded",
     "stream",
     "system",

@@ -181,6 +181,7 @@ def clamped(mechanism: Additive | Scalar, *, lower: Number, upper: Number) -> Wi
         moves neighbours apart by no more than before), and clamping to an interval that holds it
         takes no number farther away.
     Source: B44, B54.
+    Needs: bounds that are public.
     """
     low, high = _ends(lower, upper)
     return Within(inner=mechanism, lower=low, upper=high, folds=False)
@@ -193,6 +194,7 @@ def folded(mechanism: Additive | Scalar, *, lower: Number, upper: Number) -> Wit
     Proof: post-processing. Reflection changes no distance to more than it was, and leaves the
         truth in place.
     Source: B44, B54.
+    Needs: bounds that are public.
     """
     low, high = _ends(lower, upper)
     return Within(inner=mechanism, lower=low, upper=high, folds=True)
