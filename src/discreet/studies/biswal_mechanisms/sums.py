@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from discreet.accounting.normal_laplace import NormalLaplace
 from discreet.leakage import published_laws as laws
+from discreet.mechanisms.bounded import bounded_laplace
 from discreet.mechanisms.gaussian import gaussian
 from discreet.noise.law import Floats
 from discreet.studies.checks import Claims
@@ -132,7 +133,7 @@ _SCALES = {
 def bounded(setting: Setting) -> Findings:
     """E9: noise inside an interval."""
     return Findings(
-        checks=(*_bounded_scales(), *_exactly(), *_errors(), *_simulated(setting)),
+        checks=(*_bounded_scales(), *_exactly(), *_released(), *_errors(), *_simulated(setting)),
         tables=(_scale_table(),),
         figures=(_error_figure(),),
     )
@@ -179,6 +180,24 @@ def _exactly() -> list[Check]:
         loose.at_least("E9/too small", "exact delta of scale 0.916, which is too small",
                        expected=0.1, got=delta(0.916)),
     ]  # fmt: skip
+
+
+def _released() -> tuple[Check, ...]:
+    """What the house releases, on a grid of ten million steps."""
+    stated = {(1.0, 0.0): 1.61156, (0.1, 0.0): 18.77274, (1.0, 0.1): 0.9189, (1.0, 0.01): 1.3550,
+              (1.0, 1e-6): 1.60880}  # fmt: skip
+    return Claims(source="B44, B54").numbers(
+        "E9/released scale",
+        "scale of our bounded Laplace noise, sensitivity 1, width 10",
+        expected={f"epsilon {e:g}, delta {d:g}": value for (e, d), value in stated.items()},
+        got={
+            f"epsilon {e:g}, delta {d:g}": bounded_laplace(
+                lower=0, upper=10, sensitivity=1, epsilon=e, delta=d, on="reals"
+            ).width
+            for e, d in stated
+        },
+        absolute=1e-4,
+    )
 
 
 def _errors() -> list[Check]:

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from discreet.leakage import published_laws as laws
+from discreet.mechanisms.weighted import smallest_share
 from discreet.noise.law import Floats
 from discreet.studies.checks import Claims
 from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
@@ -114,6 +115,10 @@ def _limits(mean: float) -> list[Check]:
                          expected={f"epsilon {e:g}": value for e, value in new.items()},
                          got={f"epsilon {e:g}": private(e, corrected=True) for e in new},
                          absolute=0.002),
+        *theorem.numbers("E4/released", "share of the global sensitivity in our noise, delta 0.1",
+                         expected={f"epsilon {e:g}": value for e, value in new.items()},
+                         got={f"epsilon {e:g}": float(smallest_share(e, _TARGET)) for e in new},
+                         absolute=0.001),
         variance.equal("E4/empty", "epsilons for which no weight is useful and private",
                        expected="0.5, 1, 2, 10", got=", ".join(f"{e:g}" for e in empty)),
     ]  # fmt: skip
