@@ -107,7 +107,7 @@ def _oracles(setting: Setting) -> list[Check]:
                 counts,
                 first,
                 first + length - 1,
-                structures=setting.times(300, quick=12),
+                structures=setting.times(80, quick=12),
                 bits=seeded(setting.seed + length),
             )
             made.append(
@@ -238,7 +238,7 @@ def _reports(setting: Setting) -> list[Check]:
                         made_of,
                         counts,
                         ranges=ranges,
-                        structures=setting.times(300, quick=12),
+                        structures=setting.times(80, quick=12),
                         bits=seeded(setting.seed + domain + length),
                     )
                 )
