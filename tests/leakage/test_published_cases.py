@@ -162,6 +162,15 @@ def test_the_multiplier_is_the_smallest() -> None:
     assert laws.smooth_laplace_multiplier(1, 1e-6, beta=0.5) == math.inf
 
 
+def test_beyond_the_closed_form_the_corners_count() -> None:
+    """A smoothness near epsilon: the narrower law may exceed the wider one, too."""
+    found = laws.smooth_laplace_delta(0.5, beta=0.6, multiplier=1.0)
+    wide = 2.0 * math.exp(0.6)
+    pairs = [laws.laplace_delta(0.5, left=a, right=b, shift=s)
+             for a, b in ((wide, 2.0), (2.0, wide)) for s in (0.0, 1.0)]  # fmt: skip
+    assert found == max(pairs) > 0
+
+
 def test_weighted_sensitivity_is_worst_where_it_jumps() -> None:
     rng = np.random.default_rng(2)
     for epsilon, b in ((1.0, 0.5), (2.0, 0.7), (0.5, 0.9), (5.0, 0.2)):
@@ -173,6 +182,17 @@ def test_weighted_sensitivity_is_worst_where_it_jumps() -> None:
             shift = share * min(first, second)
             found = laws.laplace_delta(epsilon, left=scales[0], right=scales[1], shift=shift)
             assert found <= worst * (1 + 1e-9)
+
+
+def test_errors_within_bounds_by_draws() -> None:
+    rng = np.random.default_rng(6)
+    drawn = np.clip(3 + rng.laplace(0, 2, 400_000), 0, 10)
+    spread = np.square(drawn - 3).std() / math.sqrt(drawn.size)
+    assert abs(np.square(drawn - 3).mean() - laws.clamped_error(3, 2, width=10)) < 6 * spread
+    kept = 3 + rng.laplace(0, 2, 600_000)
+    kept = kept[(kept >= 0) & (kept <= 10)]
+    spread = np.square(kept - 3).std() / math.sqrt(kept.size)
+    assert abs(np.square(kept - 3).mean() - laws.bounded_error(3, 2, width=10)) < 6 * spread
 
 
 def test_bounded_noise_by_sums() -> None:

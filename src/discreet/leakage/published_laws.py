@@ -296,13 +296,12 @@ def exact_bounded_scale(epsilon: float, delta: float, *, sensitivity: float, wid
     return high
 
 
-def bounded_errors(q: float, scale: float, *, width: float) -> tuple[float, float]:
-    """Mean squared error of bounded and of clamped Laplace noise around q, by integration."""
+def bounded_error(q: float, scale: float, *, width: float) -> float:
+    """Mean squared error of Laplace noise around q, conditioned on [0, width], by integration."""
     x = np.linspace(0, width, 200_001)
     middle = (x[1:] + x[:-1]) / 2
     mass = np.exp(-np.abs(middle - q) / scale)
-    bounded = float((mass * (middle - q) ** 2).sum() / mass.sum())
-    return bounded, clamped_error(q, scale, width=width)
+    return float((mass * (middle - q) ** 2).sum() / mass.sum())
 
 
 def clamped_error(q: float, scale: float, *, width: float) -> float:

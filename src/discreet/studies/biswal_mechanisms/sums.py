@@ -213,7 +213,7 @@ def _errors() -> list[Check]:
         where = f"epsilon {epsilon:g}, value {q:g}"
         made += [
             dear.number(f"E9/error, bounded/{where}", f"mean squared error, bounded, {where}",
-                        expected=inside, got=laws.bounded_errors(q, scale, width=10)[0],
+                        expected=inside, got=laws.bounded_error(q, scale, width=10),
                         absolute=0.006),
             dear.number(f"E9/error, clamped/{where}", f"mean squared error, clamped, {where}",
                         expected=clamped, got=laws.clamped_error(q, 1 / epsilon, width=10),
@@ -262,7 +262,7 @@ def _error_figure() -> Figure:
             for e, scale in scales.items()
             for line in (
                 Line(label=f"bounded, epsilon {e:g}", x=q[::5],
-                     y=tuple(laws.bounded_errors(v, scale, width=10)[0] for v in q[::5])),
+                     y=tuple(laws.bounded_error(v, scale, width=10) for v in q[::5])),
                 Line(label=f"clamped, epsilon {e:g}", x=q,
                      y=tuple(laws.clamped_error(v, 1 / e, width=10) for v in q)),
             )
