@@ -378,7 +378,7 @@ LOCAL = (
 
 def _medians(shape: int, label: str) -> tuple[Case, ...]:
     """The error against OpenDP on one coarse grid, and against diffprivlib, which needs none."""
-    params: Params = {"n": 1_001, "shape": shape, "epsilon": 1.0, "repetitions": 400}
+    params: Params = {"n": 1_001, "shape": shape, "epsilon": 1.0, "repetitions": 1_000}
     name, kind = f"error of a median, {label}, epsilon 1", "median_error"
     warm: Params = {"repetitions": 1}
     coarse: Params = {**params, "points": 1_025}
