@@ -78,9 +78,11 @@ class Quantile(Mechanism):
     def interval(self, level: float) -> tuple[float, float]:
         """How far from the quantile the answer's rank may lie, with probability ``level``.
 
-        A point within half a rank exists; all points that are g ranks farther weigh at most
-        exp(-rate g) each.
+        A point within half a rank exists, unless only the multiples of a coarse grid may be
+        chosen; all points that are g ranks farther weigh at most exp(-rate g) each.
         """
+        if self.method == "permute_and_flip":
+            raise Unsupported("The points of a coarse grid may all be far from the quantile.")
         inside = float(probability("level", level, zero=False, one=False))
         ranks = math.log((self.column.span + 1) / (1 - inside)) / float(self.rate) + 0.5
         return -ranks, ranks
