@@ -101,3 +101,14 @@ def exp_minus(exponent: Fraction, precision: int) -> Enclosure:
         low, high = low * low >> work, ceil_div(high * high, one)
     shift = work - precision
     return low >> shift, min(ceil_div(high, 1 << shift), 1 << precision)
+
+
+def light_share(exponent: Fraction, precision: int, *, light: int, heavy: int) -> Enclosure:
+    """Enclose ``light r / (heavy + light r) * 2**precision`` with ``r = exp(-exponent)``.
+
+    The share of the light ones if ``heavy`` others weigh ``exp(exponent)`` times as much each.
+    """
+    work = precision + (light + heavy).bit_length() + 8
+    one = heavy << work
+    low, high = (light * end for end in exp_minus(exponent, work))
+    return (low << precision) // (one + low), ceil_div(high << precision, one + high)

@@ -11,11 +11,13 @@ from numpy.typing import ArrayLike
 
 from discreet.core.check import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus
+from discreet.core.exact import Enclosure, Number, exp_minus, light_share
 from discreet.noise.bits import Bits
 from discreet.noise.laplace import LARGEST_NOISE_SCALE, Geometric
 from discreet.noise.law import Floats, Ints, Law, floats, sized
 from discreet.noise.uniform import below, bernoulli_real
+
+_LARGEST = 1 << 61
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,10 @@ class Staircase(Law):
         object.__setattr__(self, "tread", count("tread", tread))
         if self.tread > self.shift:
             raise InvalidArgument(f"tread must be at most shift={shift}, got {tread}.")
-        if self.shift > min(LARGEST_NOISE_SCALE * self.epsilon, 1 << 61):
-            raise InvalidArgument("shift / epsilon must be at most 2**55: use a coarser grid.")
+        if self.shift > LARGEST_NOISE_SCALE * self.epsilon or self.shift > _LARGEST:
+            raise InvalidArgument(
+                "shift must be at most 2**55 epsilon, and 2**61: use a coarser grid."
+            )
 
     @property
     def support(self) -> tuple[float, float]:
@@ -139,10 +143,8 @@ class Staircase(Law):
 
     def _riser(self, precision: int) -> Enclosure:
         """Enclose the share of a flight that is past the tread: b (s - r) / (r + b (s - r))."""
-        work = precision + self.shift.bit_length() + 8
-        one = self.tread << work
-        low, high = ((self.shift - self.tread) * end for end in exp_minus(self.epsilon, work))
-        return (low << precision) // (one + low), ceil_div(high << precision, one + high)
+        light = self.shift - self.tread
+        return light_share(self.epsilon, precision, light=light, heavy=self.tread)
 
 
 def power_sums(n: int) -> tuple[int, ...]:

@@ -16,9 +16,10 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.exact import Enclosure, ceil_div, exp_minus
+from discreet.core.exact import Enclosure, light_share
+from discreet.mechanisms.local.coin import coin_check
 from discreet.mechanisms.local.oracle import Oracle
-from discreet.mechanisms.mechanism import Certificate, Check
+from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.law import Floats
 
 
@@ -118,22 +119,11 @@ class BlockOracle(Oracle):
 
     def _lie(self, precision: int) -> Enclosure:
         """Enclose the probability of a block without the own point."""
-        work = precision + self.points.bit_length() + 8
-        one = self.chosen << work
-        low, high = ((self.points - self.chosen) * end for end in exp_minus(self.epsilon, work))
-        return (low << precision) // (one + low), ceil_div(high << precision, one + high)
+        light = self.points - self.chosen
+        return light_share(self.epsilon, precision, light=light, heavy=self.chosen)
 
     def certify(self) -> Certificate:
-        """The exact divergence of the reports of two clients."""
-        epsilon = float(self.epsilon)
-        # Blocks that hold the one client's point and not the other's.
-        first = self.keep * (self.points - self.chosen) / (self.points - 1)
-        second = self._miss * self.chosen / (self.points - 1)
-        check = Check(
-            part=f"blocks of {self.chosen} of {self.points} points",
-            epsilon=epsilon,
-            claimed=self.guarantee.delta(epsilon),
-            exact=max(0.0, first - math.exp(min(epsilon, 700.0)) * second),
-            route="exact law of a report",
-        )
+        """The divergence of the reports of two clients, from the coin."""
+        part, light = f"blocks of {self.chosen} of {self.points} points", self.points - self.chosen
+        check = coin_check(part, self._lie, epsilon=self.epsilon, light=light, heavy=self.chosen)
         return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=(check,)).demand()

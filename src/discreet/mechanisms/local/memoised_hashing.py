@@ -20,11 +20,12 @@ from numpy.typing import ArrayLike
 
 from discreet.core.check import count
 from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus, round_up
+from discreet.mechanisms.local.coin import coin_check
 from discreet.mechanisms.local.hashing import Hashing, olh
 from discreet.mechanisms.local.longitudinal import Memoised, losses, written
 from discreet.mechanisms.local.packing import pack, unpack
 from discreet.mechanisms.local.randomiser import Reports
-from discreet.mechanisms.mechanism import Certificate, Check
+from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.bits import Bits, system
 from discreet.noise.law import Floats, Ints
 from discreet.noise.uniform import below, bernoulli_real
@@ -97,6 +98,21 @@ class MemoisedHashing(Memoised, Hashing):
         low, high = max(0, others * (r_low - s_high)), others * (r_high - s_low)
         return (low << (work + precision)) // most, ceil_div(high << (work + precision), least)
 
+    def _either_lie(self, precision: int) -> Enclosure:
+        """Enclose the probability that a report is wrong, from the coins of its two steps.
+
+        Two lies x and y in a row are x + y - x y g / (g - 1), as 1 of g - 1 second ones undoes
+        the first; that grows with both.
+        """
+        unit, g = 1 << precision, self.hashes
+        first = self.response._lie(precision)  # noqa: SLF001 - of its own kind
+        second = self._second_lie(precision)
+        low, high = (
+            Fraction(x + y) - Fraction(x * y * g, unit * (g - 1))
+            for x, y in zip(first, second, strict=True)
+        )
+        return math.floor(low), math.ceil(high)
+
     @property
     def _steps(self) -> tuple[float, float, float, float]:
         """Right and each wrong value: in the permanent response, and in a copy of it."""
@@ -144,16 +160,8 @@ class MemoisedHashing(Memoised, Hashing):
 
     def certify(self) -> Certificate:
         """One report, composed of its two steps, and the permanent response."""
-        p, q, a, c = self._steps
-        g, epsilon = self.hashes, float(self.epsilon)
-        right, wrong = p * a + (g - 1) * q * c, q * a + p * c + (g - 2) * q * c
-        check = Check(
-            part="one report, of two steps",
-            epsilon=epsilon,
-            claimed=self.guarantee.delta(epsilon),
-            exact=max(0.0, right - math.exp(min(epsilon, 700.0)) * wrong),
-            route="exact law of a report",
-        )
+        part, light = "one report, of two steps", self.hashes - 1
+        check = coin_check(part, self._either_lie, epsilon=self.epsilon, light=light, heavy=1)
         checks = (check, *self.response.certify().checks)
         return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=checks).demand()
 

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 
 from discreet.core.check import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus
+from discreet.core.exact import Enclosure, Number, ceil_div, light_share
+from discreet.mechanisms.local.coin import coin_check
 from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.randomiser import Reports, Tally, codes
-from discreet.mechanisms.mechanism import Certificate, Check
+from discreet.mechanisms.mechanism import Certificate
 from discreet.mechanisms.values import Released, read
 from discreet.noise.bits import Bits, system
 from discreet.noise.law import Floats, Ints
@@ -113,22 +114,12 @@ class RandomisedResponse(Oracle):
 
     def _lie(self, precision: int) -> Enclosure:
         """Enclose (k - 1) r / (1 + (k - 1) r) with r = e^-epsilon."""
-        work = precision + self.categories.bit_length() + 8
-        one = 1 << work
-        low, high = ((self.categories - 1) * end for end in exp_minus(self.epsilon, work))
-        return (low << precision) // (one + low), ceil_div(high << precision, one + high)
+        return light_share(self.epsilon, precision, light=self.categories - 1, heavy=1)
 
     def certify(self) -> Certificate:
-        """The exact ratio and divergence of the reports of two clients."""
-        epsilon = float(self.epsilon)
-        exact = max(0.0, self.keep - math.exp(min(epsilon, 700.0)) * self.other)
-        check = Check(
-            part=f"{self.categories} categories",
-            epsilon=epsilon,
-            claimed=self.guarantee.delta(epsilon),
-            exact=exact,
-            route="exact law of a report",
-        )
+        """The divergence of the reports of two clients, from the coin."""
+        part, light = f"{self.categories} categories", self.categories - 1
+        check = coin_check(part, self._lie, epsilon=self.epsilon, light=light, heavy=1)
         return Certificate(
             mechanism="randomised_response", guarantee=self.guarantee, checks=(check,)
         ).demand()

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from discreet.core.check import count, finite, positive
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus, round_up
+from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus, light_share, round_up
 from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.randomiser import Reports, Tally, codes
 from discreet.mechanisms.mechanism import Certificate, Check
@@ -298,14 +298,7 @@ def _distinct(made: Made) -> Made:
 @lru_cache(maxsize=256)
 def _odds(exponent: Fraction) -> int:
     """1 / (e^exponent + 1) in units of 2**-32, rounded up."""
-    return dyadic(partial(_one_of, min(exponent, _FARTHEST)), up=True)
-
-
-def _one_of(exponent: Fraction, precision: int) -> Enclosure:
-    """Enclose r / (1 + r) with r = e^-exponent."""
-    one = 1 << (precision + 8)
-    low, high = exp_minus(exponent, precision + 8)
-    return (low << precision) // (one + low), ceil_div(high << precision, one + high)
+    return dyadic(partial(light_share, min(exponent, _FARTHEST), light=1, heavy=1), up=True)
 
 
 @lru_cache(maxsize=256)

@@ -10,10 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.exact import Enclosure, ceil_div, exp_minus
+from discreet.core.exact import Enclosure, ceil_div, light_share
+from discreet.mechanisms.local.coin import coin_check
 from discreet.mechanisms.local.hadamard import walsh_hadamard
 from discreet.mechanisms.local.randomiser import Randomiser, Reports, Tally, codes
-from discreet.mechanisms.mechanism import Certificate, Check
+from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.bits import Bits, system
 from discreet.noise.law import Floats, Ints, floats
 from discreet.noise.uniform import below, bernoulli_real
@@ -81,20 +82,11 @@ class Halves(Randomiser):
         return {"pairs": self.pairs}
 
     def certify(self) -> Certificate:
-        """The exact divergence of the reports of two clients."""
-        epsilon = float(self.epsilon)
-        odds = math.exp(-epsilon)
-        check = Check(
-            part=f"{self.pairs} pairs of halves",
-            epsilon=epsilon,
-            claimed=self.guarantee.delta(epsilon),
-            exact=max(0.0, 1 / (1 + odds) - math.exp(min(epsilon, 700.0)) * (odds / (1 + odds))),
-            route="exact law of a report",
-        )
+        """The divergence of the reports of two clients, from the coin."""
+        part = f"{self.pairs} pairs of halves"
+        check = coin_check(part, self._lie, epsilon=self.epsilon, light=1, heavy=1)
         return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=(check,)).demand()
 
     def _lie(self, precision: int) -> Enclosure:
         """Enclose r / (1 + r) with r = e^-epsilon."""
-        one = 1 << precision + 8
-        low, high = exp_minus(self.epsilon, precision + 8)
-        return (low << precision) // (one + low), ceil_div(high << precision, one + high)
+        return light_share(self.epsilon, precision, light=1, heavy=1)

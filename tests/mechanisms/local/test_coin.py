@@ -1,0 +1,48 @@
+"""Certificates look at the coin that is thrown: a coin that lies too seldom is not certified."""
+
+from fractions import Fraction
+
+import pytest
+
+from discreet.core.errors import NotCertified
+from discreet.core.exact import exp_minus, light_share
+from discreet.mechanisms.local.hashing import Hashing
+from discreet.mechanisms.local.memoised_hashing import MemoisedHashing
+from discreet.mechanisms.local.response import RandomisedResponse
+from discreet.mechanisms.local.subset import SubsetSelection
+from discreet.queries.ranges.local.halves import Halves
+
+EPSILONS = [Fraction(1, 1000), Fraction(1), Fraction(800)]
+MAKERS = [
+    (RandomisedResponse, "_lie", {"categories": 5}),
+    (Hashing, "_lie", {"categories": 8, "hash_digits": 2}),
+    (SubsetSelection, "_lie", {"categories": 7, "chosen": 3}),
+    (Halves, "_lie", {"pairs": 4}),
+    (MemoisedHashing, "_second_lie", {"categories": 8, "hash_digits": 2}),
+]
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize(("kind", "coin", "given"), MAKERS)
+def test_a_coin_that_lies_too_seldom_is_not_certified(kind, coin, given, epsilon, monkeypatch):
+    if kind is MemoisedHashing:
+        given = {**given, "permanent": 2 * epsilon}
+    made = kind(epsilon=epsilon, **given)
+    assert made.certify().holds
+    right = getattr(kind, coin)
+
+    def seldom(self, precision):
+        # Less by a millionth: what a coin of single precision could be off by.
+        return tuple(end - end // 10**6 for end in right(self, precision))
+
+    monkeypatch.setattr(kind, coin, seldom)
+    with pytest.raises(NotCertified):
+        made.certify()
+
+
+@pytest.mark.parametrize(("light", "heavy"), [(1, 1), (7, 1), (3, 5)])
+def test_the_light_share_is_enclosed(light, heavy):
+    low, high = light_share(Fraction(3, 2), 80, light=light, heavy=heavy)
+    rarer = Fraction(sum(exp_minus(Fraction(3, 2), 200)), 2 << 200)
+    share = light * rarer / (heavy + light * rarer)
+    assert low <= share * 2**80 <= high <= low + 2
