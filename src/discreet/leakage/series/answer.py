@@ -18,8 +18,8 @@ from discreet.leakage.series.threat import KNOWN, Known, Releases
 class ModelFree:
     """How well the noise alone hides values in the range, whatever depends on whom (as GDP mu).
 
-    None of the three bounds what a dependent attacker learns: the first two ignore dependence
-    between times or people, the last ignores that values were clipped only if they were not.
+    The first two are no bounds on what dependence gives away. The third is, but only for values
+    that really are clipped to the range.
     """
 
     direct: float

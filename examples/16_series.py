@@ -1,0 +1,29 @@
+"""A weekly mean of the same people: what it leaks beyond what it promises, and better noise."""
+
+# %%
+import numpy as np
+
+from discreet.leakage import series
+from discreet.noise.bits import seeded
+
+people, weeks = 40, 10
+model = series.VAR(
+    lags=np.diag(np.linspace(0.2, 0.9, people)),  # creatures of habit, some more than others
+    noise=0.9 * np.eye(people) + 0.1,  # and a common shock
+)
+panel = model.simulate(times=weeks, bits=seeded(1))[0]
+
+# %% One value: last week's, from this week's mean alone.
+this_week = series.releases(times=[1], width=8, people=people, std=0.5)
+last_week = series.cell(people - 1, time=0)
+for known in ("time", "none", "all"):
+    print(series.leakage(model, releases=this_week, secret=last_week, known=known), "\n")
+
+# %% Everybody, every week, and what noise would keep the promise.
+print(series.report(panel, bounds=(-4, 4), std=0.5, model=model), "\n")
+
+# %% Without a model one is fitted; that takes a longer series.
+longer = model.simulate(times=200, bits=seeded(2))[0]
+fitted = series.fit(longer)
+error = np.diag(fitted.matrices[0]) - np.diag(model.matrices[0])
+print(fitted, f"habits found to within {np.abs(error).max():.2f}")
