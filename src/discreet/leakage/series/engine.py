@@ -89,6 +89,9 @@ def leakage(model: VAR, *, releases: Releases, secret: Secret, known: Known) -> 
         factor = _at_time(moments, releases, secret.times[0])[:, list(people)]
         peak = largest(factor)
         value, exact = peak.upper, peak.exact
+    elif len(people) == 1 and known == "none":
+        peak = largest(_row(model, releases, people[0], secret.times))
+        value, exact = peak.upper, peak.exact
     else:
         peak = largest(brute.factor(model, releases=releases, secret=secret, known=known))
         value, exact = peak.upper, peak.exact
@@ -186,6 +189,26 @@ def _at_time(moments: Moments, releases: Releases, time: int) -> Floats:
     """The factor F (release x person) with ``mu^2 = |F d|^2`` when people move by d widths."""
     coefficients, left = given_time(moments, time)
     root = np.linalg.cholesky(left + releases.covariance)
+    factor: Floats = solve_triangular(root, coefficients, lower=True) * releases.width
+    return factor
+
+
+def _row(model: VAR, releases: Releases, person: int, times: tuple[int, ...]) -> Floats:
+    """The factor (release x time) of one person's values, nobody else's known."""
+    horizon, at = _horizon(releases, times), list(times)
+    moments = covariances(model, releases=releases, horizon=horizon)
+    companion, noise, G = model.companion, model.state_noise, model.initial
+    own = np.zeros((horizon, horizon))
+    later = _powers(companion, G[:, person], horizon)[person]
+    for j in range(times[-1] + 1):
+        own[j, j:] = own[j:, j] = later[: horizon - j]
+        if not model.stationary:
+            G = companion @ G @ companion.T + noise
+            later = _powers(companion, G[:, person], horizon)[person]
+    cross = moments.cross[at, person]
+    coefficients = _solve(own[np.ix_(at, at)], cross).T
+    left = moments.total - coefficients @ cross + releases.covariance
+    root = np.linalg.cholesky((left + left.T) / 2)
     factor: Floats = solve_triangular(root, coefficients, lower=True) * releases.width
     return factor
 
