@@ -213,6 +213,7 @@ BAD = [
     ({"categories": None}, "categories"),
     ({"colour": 1}, "no field 'colour'"),
     ({"kind": "the", "threshold": [1]}, "threshold"),
+    ({"kind": "the", "threshold": "1e900000000"}, "threshold"),
     ({"kind": "the"}, "not as the writes it"),
     ({"kind": "she", "steps": 10**9}, "steps"),
 ]
@@ -222,6 +223,14 @@ BAD = [
 def test_descriptions_that_are_not_understood_are_refused(change, message):
     with pytest.raises(InvalidArgument, match=message):
         from_description({**GOOD, **change})
+
+
+def test_a_share_is_no_power():
+    """Written out, it would fill the memory."""
+    days = {"kind": "integers", "lower": 0, "upper": 3}
+    shape = {"domain": days, "shares": ["1e900000000", "1/2"]}
+    with pytest.raises(InvalidArgument, match="ratio"):
+        from_description({"version": 1, "epsilon": "1/1", "kind": "ranges.haar", **shape})
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "1", '"oue"', "[" * 100_000, b"{}", {1: {2}}, 7])

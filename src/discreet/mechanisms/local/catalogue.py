@@ -39,7 +39,14 @@ KINDS: dict[str, str] = {
 }
 """The randomisers of this room, by kind."""
 
-_RATIO = re.compile(r"[0-9]{1,400}/[1-9][0-9]{0,399}")
+_RATIO = re.compile(r"[0-9]{1,400}(/[1-9][0-9]{0,399})?")
+
+
+def ratio(text: str) -> Fraction:
+    """A ratio of whole numbers as a description holds it; no powers, which could be endless."""
+    if not _RATIO.fullmatch(text):
+        raise InvalidArgument('A ratio must be whole numbers as text, such as "1/2".')
+    return Fraction(text)
 
 
 def rebuild(
@@ -54,7 +61,7 @@ def rebuild(
         raise InvalidArgument(f"kind must be one of {', '.join(sorted(kinds))}, got {kind!r}.")
     if not isinstance(epsilon, str) or not _RATIO.fullmatch(epsilon):
         raise InvalidArgument('epsilon must be a ratio of whole numbers as text, such as "1/2".')
-    made = _make(kind, kinds[kind], Fraction(epsilon), given)
+    made = _make(kind, kinds[kind], ratio(epsilon), given)
     described = json.loads(json.dumps(made.describe()))
     if described != {"version": version, "kind": kind, "epsilon": epsilon, **given}:
         raise InvalidArgument(

@@ -21,7 +21,8 @@ from discreet.core.check import count, positive
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.core.events import Pure
 from discreet.core.exact import Number
-from discreet.mechanisms.local.longitudinal import Memoised, ratio
+from discreet.mechanisms.local.catalogue import ratio
+from discreet.mechanisms.local.longitudinal import Memoised
 from discreet.mechanisms.local.randomiser import Randomiser, Reports, codes
 from discreet.noise.bits import Bits
 

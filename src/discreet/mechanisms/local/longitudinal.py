@@ -14,7 +14,6 @@ that happened: no number of this module would bound it.
 from __future__ import annotations
 
 import math
-import re
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,6 +29,7 @@ from discreet.core.check import count, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number, exp_minus
 from discreet.core.relation import Relation
+from discreet.mechanisms.local.catalogue import ratio
 from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.randomiser import Reports, Tally
 from discreet.mechanisms.local.unary import ONE, Unary, oue, sue
@@ -40,7 +40,6 @@ from discreet.noise.law import Floats
 
 # Digits to which e^-epsilon, and powers that only ever lower a claim, are known.
 _PRECISION = 256
-_RATIO = re.compile(r"[0-9]{1,400}/[1-9][0-9]{0,399}")
 
 
 class Memoised(Oracle):
@@ -251,13 +250,6 @@ def l_osue(*, categories: int, epsilon: Number, permanent: Number | str) -> Opti
     one, lasting = losses(epsilon, permanent)
     size = count("categories", categories, minimum=2)
     return _useful(OptimisedMemoised(categories=size, epsilon=one, permanent=lasting))
-
-
-def ratio(text: str) -> Fraction:
-    """A ratio of whole numbers as text, such as a description holds it."""
-    if not _RATIO.fullmatch(text):
-        raise InvalidArgument('A ratio must be whole numbers as text, such as "1/2".')
-    return Fraction(text)
 
 
 def written(value: Fraction) -> str:

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from discreet.core.check import count, finite, positive
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus, light_share, round_up
+from discreet.mechanisms.local.catalogue import ratio
 from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.randomiser import Reports, Tally, codes
 from discreet.mechanisms.mechanism import Certificate, Check
@@ -232,8 +233,8 @@ def the(
 
 def _cut(threshold: Number | str) -> Fraction:
     try:
-        cut = Fraction(threshold) if isinstance(threshold, str) else finite("threshold", threshold)
-    except (ValueError, ZeroDivisionError):
+        cut = ratio(threshold) if isinstance(threshold, str) else finite("threshold", threshold)
+    except InvalidArgument:
         raise InvalidArgument('threshold must be a number, or text such as "5/8".') from None
     if not Fraction(1, 2) <= cut <= 1:
         raise InvalidArgument(f"threshold must lie in [1/2, 1], got {threshold}.")

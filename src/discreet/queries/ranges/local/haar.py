@@ -12,6 +12,7 @@ import numpy as np
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
+from discreet.mechanisms.local.catalogue import ratio
 from discreet.noise.law import Ints
 from discreet.queries.ranges.domain import Domain, read
 from discreet.queries.ranges.local.halves import Halves
@@ -100,8 +101,7 @@ class HaarTree(Layered):
 
 def described(*, epsilon: Fraction, domain: dict[str, Any], shares: list[str]) -> HaarTree:
     """The wavelet that `HaarTree.parameters` describes."""
-    parts = tuple(Fraction(share) for share in shares)
-    return HaarTree(domain=read(domain), epsilon=epsilon, shares=parts)
+    return HaarTree(domain=read(domain), epsilon=epsilon, shares=tuple(map(ratio, shares)))
 
 
 def haar(*, domain: Domain, epsilon: Number, workload: Workload | None = None) -> HaarTree:

@@ -13,7 +13,7 @@ import numpy as np
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
-from discreet.mechanisms.local.catalogue import rebuild
+from discreet.mechanisms.local.catalogue import ratio, rebuild
 from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.randomiser import VERSION
 from discreet.noise.law import Ints
@@ -123,13 +123,13 @@ def described(
     oracles: list[dict[str, Any]],
 ) -> Tree:
     """The tree that `Tree.parameters` describes."""
-    ratio = f"{epsilon.numerator}/{epsilon.denominator}"
-    made = [rebuild({"version": VERSION, "epsilon": ratio, **oracle}) for oracle in oracles]
+    loss = f"{epsilon.numerator}/{epsilon.denominator}"
+    made = [rebuild({"version": VERSION, "epsilon": loss, **oracle}) for oracle in oracles]
     return Tree(
         domain=read(domain),
         epsilon=epsilon,
         sizes=tuple(sizes),
-        shares=tuple(Fraction(share) for share in shares),
+        shares=tuple(map(ratio, shares)),
         oracles=tuple(one for one in made if isinstance(one, Oracle)),
     )
 
