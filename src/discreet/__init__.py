@@ -23,9 +23,15 @@ from discreet.mechanisms.bounded_spread import private_sd, private_variance
 from discreet.mechanisms.gaussian import gaussian
 from discreet.mechanisms.laplace import laplace
 from discreet.mechanisms.local.response import randomised_response
+from discreet.mechanisms.propose import propose_test_release
+from discreet.mechanisms.quantile import private_quantile
+from discreet.mechanisms.quantile_tree import private_quantiles
 from discreet.mechanisms.selection import exponential, noisy_max, permute_and_flip
+from discreet.mechanisms.smooth import smooth
 from discreet.mechanisms.threshold import above_threshold
 from discreet.mechanisms.truncated import truncated_laplace
+from discreet.mechanisms.unbounded import unbounded_mean
+from discreet.mechanisms.weighted import weighted
 from discreet.noise.bits import seeded, system
 from discreet.queries import ask
 from discreet.queries.keys import keys
@@ -83,18 +89,24 @@ __all__ = [
     "plan_ranges",
     "plan_stream",
     "plot",
+    "private_quantile",
+    "private_quantiles",
     "private_sd",
     "private_variance",
+    "propose_test_release",
     "pure",
     "randomised_response",
     "real",
     "sample_aggregate",
     "seeded",
+    "smooth",
     "stream",
     "system",
     "table",
     "text",
     "truncated_laplace",
+    "unbounded_mean",
+    "weighted",
     "when",
     "zcdp",
 ]

@@ -26,10 +26,14 @@ def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool
     ``published``: claims of theses only, each with its witness and beside what keeps its promise;
     the attack that reads leaves out of a tree; and claims that only an exact law refutes.
     """
-    cases = chosen(names, (*range_cases(), *published_cases()) if published else None)
+    found: tuple[Recovery | Claim, ...] = (*recoveries(), *claims()) if published else ()
+    found = tuple(one for one in found if _asked(one.name, names))
+    cases = chosen(
+        names, (*range_cases(), *published_cases()) if published else None, need=not found
+    )
     if only_list:
-        for case in cases:
-            print(case.name)
+        for one in (*cases, *found):
+            print(one.name)
         return 0
     console = Console()
     if as_json:
@@ -42,23 +46,26 @@ def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool
         console.print(summary(rows))
         if published:
             witnesses(rows)
-    found: tuple[Recovery | Claim, ...] = (*recoveries(), *claims()) if published else ()
-    for one in found:
-        print(json.dumps(_record(one), allow_nan=False) if as_json else one)
-    expected = all(row.ok for row in rows) and all(one.ok for one in found)
+    for result in found:
+        print(json.dumps(_record(result), allow_nan=False) if as_json else result)
+    expected = all(row.ok for row in rows) and all(result.ok for result in found)
     return 0 if expected else 1
 
 
-def chosen(names: Sequence[str], among: Sequence[Case] | None = None) -> list[Case]:
+def chosen(
+    names: Sequence[str], among: Sequence[Case] | None = None, *, need: bool = True
+) -> list[Case]:
     """The cases whose name contains one of ``names`` (all without names), of those registered."""
     cases = [
-        case
-        for case in (registered() if among is None else among)
-        if not names or any(name.lower() in case.name.lower() for name in names)
+        case for case in (registered() if among is None else among) if _asked(case.name, names)
     ]
-    if not cases:
+    if need and not cases:
         raise InvalidArgument(f"No case is called {' or '.join(names)}: see discreet audit --list.")
     return cases
+
+
+def _asked(name: str, names: Sequence[str]) -> bool:
+    return not names or any(part.lower() in name.lower() for part in names)
 
 
 def table(rows: Sequence[Row]) -> Table:
