@@ -247,6 +247,7 @@ def test_signs():
         ),
         (lambda: series.cells(PAIR, releases=means([0], people=3)), "2 people"),
         (lambda: series.cells(PAIR, releases=means([3]), times=2), "above the last release"),
+        (lambda: series.cells(PAIR, releases=means([0]), times=0), "times must be at least 1"),
     ],
 )
 def test_refused(make, text):
@@ -258,6 +259,11 @@ def test_what_cannot_be_computed_is_refused():
     exploding = series.VAR(lags=[[3.0]], noise=[[1]], start=[[1]])
     with pytest.raises(NotCertified, match="grow too far"):
         series.cells(exploding, releases=means(range(40), people=1))
+    with pytest.raises(NotCertified, match="determined by others"):
+        series.cells(
+            series.VAR(lags=[[3, 0], [3, 0.1]], noise=1e-9 * np.eye(2), start=np.eye(2)),
+            releases=means(range(14), std=1e6),
+        )
     many = series.VAR(lags=0.5 * np.eye(60), noise=np.eye(60))
     with pytest.raises(Unsupported, match="cells at once"):
         series.leakage(

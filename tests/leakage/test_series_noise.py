@@ -161,6 +161,10 @@ def test_report_fits_and_keeps_a_target():
     mu = gaussian_mu(1.0, delta=1e-6)
     assert all(fix.reached <= mu * (1 + 1e-9) for fix in found.fixes)
     assert found.cells.mu.shape == (5, 60)
+    constant = np.zeros((5, 3))  # says nothing, and needs not with a model
+    assert series.report(constant, bounds=(-3, 3), std=1.0, model=FIVE).clipped == 0
+    with pytest.raises(OutOfDomain, match="never change"):
+        series.report(constant, bounds=(-3, 3), std=1.0)
     with pytest.raises(InvalidArgument, match="bounds must be increasing"):
         series.report(panel, bounds=(3, -3), std=1.0)
 

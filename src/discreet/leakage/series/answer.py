@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.linalg import solve_triangular
 from discreet.accounting.conversion import gaussian_epsilon
 from discreet.core.check import probability
 from discreet.leakage.series.model import VAR, Floats
-from discreet.leakage.series.signs import largest
+from discreet.leakage.series.signs import Peak, largest
 from discreet.leakage.series.threat import KNOWN, Known, Releases
 
 
@@ -54,9 +55,7 @@ class Leakage:
 
     def epsilon(self, delta: float) -> float:
         """The epsilon of mu-GDP at this delta, under the assumptions."""
-        return gaussian_epsilon(
-            float(probability("delta", delta, zero=False, one=False)), mu=self.mu
-        )
+        return epsilon_of(self.mu, delta=float(probability("delta", delta, zero=False, one=False)))
 
     def __str__(self) -> str:
         bound = "" if self.exact else " at most"
@@ -68,6 +67,11 @@ class Leakage:
                 *(f"assumed: {line}" for line in self.assumptions),
             ]
         )
+
+
+def epsilon_of(mu: float, *, delta: float) -> float:
+    """The epsilon of mu-GDP; infinite where mu is."""
+    return gaussian_epsilon(delta, mu=mu) if mu < math.inf else math.inf
 
 
 def assumptions(model: VAR, known: Known) -> tuple[str, ...]:
@@ -82,20 +86,21 @@ def assumptions(model: VAR, known: Known) -> tuple[str, ...]:
 
 def model_free(releases: Releases, *, people: tuple[int, ...], times: tuple[int, ...]) -> ModelFree:
     """The three numbers for the secret of these people and times."""
-    at = np.array(releases.times)
-    inside = np.isin(at, times)
     some = float(np.abs(releases.weights[list(people)]).sum())
     every = float(np.abs(releases.weights).sum())
-    whole = _noise_alone(releases, np.ones(len(at), dtype=bool))
-    direct = _noise_alone(releases, inside) if inside.any() else 0.0
+    whole = noise_alone(releases, times=releases.times).upper
+    direct = noise_alone(releases, times=times).upper
     return ModelFree(direct=some * direct, user=some * whole, everything=every * whole)
 
 
-def _noise_alone(releases: Releases, moved: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float:
-    """The largest mu when the moved releases each move by at most the width.
+def noise_alone(releases: Releases, *, times: tuple[int, ...]) -> Peak:
+    """The largest mu when the releases of these times each move by at most the width.
 
     The moves form a box and the square is convex: its maximum is at a corner, all signs.
     """
+    moved = np.isin(releases.times, times)
+    if not moved.any():
+        return Peak(lower=0.0, upper=0.0)
     root = np.linalg.cholesky(releases.covariance)
     factor: Floats = solve_triangular(root, np.eye(len(root))[:, moved], lower=True)
-    return largest(factor).upper * releases.width
+    return largest(factor * releases.width)

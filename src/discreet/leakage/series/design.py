@@ -93,7 +93,7 @@ def design(
             f"shape='correlated' is for at most {LARGEST} releases, got {size}. "
             "Use shape='independent'."
         )
-    horizon = count("times", times or releases.times[-1] + 1)
+    horizon = count("times", releases.times[-1] + 1 if times is None else times)
     groups = _groups(model, releases, known, target, horizon)
     level = _equal(groups, target**2)
     S, least = level * np.eye(size), level * size * (1 - 1e-9)

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import cho_solve, lapack, solve_triangular
 
 from discreet.core.check import count
 from discreet.core.errors import InvalidArgument, NotCertified
@@ -21,7 +21,9 @@ from discreet.leakage.series.signs import largest
 from discreet.leakage.series.threat import KNOWN, Known, Releases, Secret
 
 # Model variance times machine precision must stay this far below the noise.
-_PRECISION = 1e-10
+_PRECISION = 1e-9
+# A value of which others leave a smaller share open is taken for determined.
+_DETERMINED = 1e-10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,7 +85,7 @@ def leakage(model: VAR, *, releases: Releases, secret: Secret, known: Known) -> 
     free = answer.model_free(releases, people=people, times=secret.times)
     if known == "all" or (known == "time" and set(releases.times) <= set(secret.times)):
         # All but the secret's own values is known wherever something is released.
-        value, exact = free.direct, True
+        value, exact = free.direct, answer.noise_alone(releases, times=secret.times).exact
     elif len(secret.times) == 1 and (everyone or known == "time"):
         moments = covariances(model, releases=releases, horizon=_horizon(releases, secret.times))
         factor = _at_time(moments, releases, secret.times[0])[:, list(people)]
@@ -108,7 +110,7 @@ def cells(
     ``times`` is how many times there are; by default up to the last release.
     """
     _match(model, releases, known)
-    horizon = count("times", times or releases.times[-1] + 1)
+    horizon = count("times", releases.times[-1] + 1 if times is None else times)
     if horizon <= releases.times[-1]:
         raise InvalidArgument(f"times must be above the last release, {releases.times[-1]}.")
     weights, width = np.abs(releases.weights), releases.width
@@ -169,7 +171,9 @@ def covariances(model: VAR, *, releases: Releases, horizon: int) -> Moments:
             past = companion @ whole[:, : j + 1]
             G = companion @ G @ companion.T + noise
     total = np.einsum("jnr,n->jr", cross[at], releases.weights)
-    _trustworthy(total, releases.covariance)
+    # No covariance exceeds the product of the standard deviations.
+    size = float((np.sqrt(variances) @ np.abs(releases.weights)).max()) ** 2
+    _trustworthy(size, releases.covariance)
     return Moments(
         cross=cross,
         coefficients=coefficients,
@@ -227,13 +231,19 @@ def _nothing_known(moments: Moments, releases: Releases) -> Floats:
     a = (whitened**2).sum(axis=0).reshape(horizon, n) / variance
     with np.errstate(divide="ignore"):
         # A cell that is known to ten digits is known: infinity, not a rounding error.
-        odds = np.where(a < 1 - _PRECISION, a / (1 - np.minimum(a, 1)), math.inf)
+        odds = np.where(a < 1 - _DETERMINED, a / (1 - np.minimum(a, 1)), math.inf)
     result: Floats = (np.sqrt(odds / variance) * releases.width).T
     return result
 
 
 def _solve(matrix: Floats, right: Floats) -> Floats:
-    solved: Floats = cho_solve((np.linalg.cholesky(matrix), True), right)
+    root, failed = lapack.dpotrf(matrix, lower=True)
+    if failed or (np.diag(root) ** 2 <= _DETERMINED * np.diag(matrix)).any():
+        raise NotCertified(
+            "At some time a value of this model is determined by others, up to rounding: given "
+            "those it is no secret. Leave such people out, or look at fewer times."
+        )
+    solved: Floats = cho_solve((root, True), right)
     return solved
 
 
@@ -245,9 +255,8 @@ def _powers(matrix: Floats, vector: Floats, number: int) -> Floats:
     return np.array(columns).T
 
 
-def _trustworthy(total: Floats, noise: Floats) -> None:
+def _trustworthy(size: float, noise: Floats) -> None:
     """Refuse models in which rounding could hide or invent noise."""
-    size = float(np.abs(total).max())
     least = float(np.linalg.eigvalsh(noise)[0])
     if not size * np.finfo(np.float64).eps <= _PRECISION * least:
         raise NotCertified(

@@ -27,11 +27,6 @@ def checked_panel(panel: ArrayLike) -> Floats:
         raise OutOfDomain(f"panel must be people x times, got shape {array.shape}.")
     if not np.isfinite(array).all():
         raise OutOfDomain("panel must have no missing or infinite cells. Fill or drop them first.")
-    if (np.ptp(array, axis=1) == 0).any():
-        raise OutOfDomain(
-            "panel must have no person whose values never change: no model tells how such a "
-            "person could differ. Leave them out, or give a model."
-        )
     return array
 
 
@@ -47,6 +42,11 @@ def fit(panel: ArrayLike, *, order: int = 1, dynamics: Dynamics = "own") -> VAR:
     release of its own.
     """
     array = checked_panel(panel)
+    if (np.ptp(array, axis=1) == 0).any():
+        raise OutOfDomain(
+            "panel must have no person whose values never change: no model tells how such a "
+            "person could differ. Leave them out, or give a model."
+        )
     p = count("order", order)
     people, times = array.shape
     if dynamics not in ("own", "full"):

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.accounting.conversion import gaussian_epsilon, gaussian_mu
+from discreet.accounting.conversion import gaussian_mu
 from discreet.core.check import finite, positive, probability
 from discreet.core.errors import InvalidArgument
+from discreet.leakage.series.answer import epsilon_of
 from discreet.leakage.series.design import Design, Shape, design
 from discreet.leakage.series.engine import Cells, cells
 from discreet.leakage.series.fit import Dynamics, checked_panel, fit
@@ -126,7 +127,7 @@ def report(  # noqa: PLR0913 (one question with many knobs, all with a default b
         cells=found,
         people=_people(found, small),
         delta=small,
-        target=gaussian_epsilon(small, mu=mu),
+        target=epsilon_of(mu, delta=small),
         clipped=outside,
         fixes=tuple(
             design(used, releases=published, mu=mu, known=known, shape=shape, times=times)
@@ -143,9 +144,9 @@ def _people(found: Cells, delta: float) -> tuple[Person, ...]:
             person=int(i),
             time=int(worst[i]),
             mu=float(top[i]),
-            epsilon=gaussian_epsilon(delta, mu=float(top[i])),
-            promised=gaussian_epsilon(delta, mu=float(found.direct[i].max())),
-            user=gaussian_epsilon(delta, mu=float(found.user[i])),
+            epsilon=epsilon_of(float(top[i]), delta=delta),
+            promised=epsilon_of(float(found.direct[i].max()), delta=delta),
+            user=epsilon_of(float(found.user[i]), delta=delta),
         )
         for i in np.argsort(-top, kind="stable")
     )
