@@ -25,7 +25,7 @@ ALLOWED = {
     "leakage": {"numpy", "scipy"},
     "disclosure": {"narwhals", "numpy", "scipy"},
     "report": {"numpy", "matplotlib*"},
-    "studies": {"numpy"},
+    "studies": {"numpy", "scipy"},
     "apps": {"click", "numpy", "rich"},
     "table": set(),
     "local": {"narwhals", "numpy"},
