@@ -186,6 +186,50 @@ def test_the_default_holds_its_level(name, epsilon, rows):
     assert simulated(plan, draw=draw, truth=truth, trials=40_000).holds(0.999)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 1, 5])
+@pytest.mark.parametrize("rows", [100, 400])
+def test_the_calibrated_holds_its_level(name, epsilon, rows):
+    draw, truth = LAWS[name]
+    plan = mean_interval(**UNIT, rows=rows, epsilon=epsilon, method="calibrated")
+    assert simulated(plan, draw=draw, truth=truth, trials=40_000).holds(0.999)
+
+
+@pytest.mark.parametrize("delta", [0, 1e-5])
+@pytest.mark.parametrize("share", [0.05, 0.4])
+def test_the_worst_miss_is_computed_right(share, delta):
+    """Against a simulation of the model: a normal mean of known variance, for many variances."""
+    for method in ("safe", "calibrated", "published"):
+        options = {"rows": 50, "epsilon": 2, "share": share, "delta": delta, "method": method}
+        plan = mean_interval(**UNIT, **options)
+        said = plan.worst_miss()
+        made_up = np.random.default_rng(7)
+        missed = []
+        for variance in 0.25 * np.array([0.002, 0.01, 0.05, 0.2, 0.5, 1.0]):
+            noise = plan.centre.release(np.zeros(20_000), bits=seeded(1)) * plan._unit
+            wider = 1 if method == "published" else law.student(50, tail=plan.tail)
+            error = made_up.normal(0, wider * math.sqrt(variance / 50), 20_000) + noise
+            noisy = variance + made_up.laplace(0, plan._noise_on_variance, 20_000)
+            missed.append((np.abs(error) > plan._half(plan._spread(noisy))).mean())
+        slack = 6 * math.sqrt(said / 20_000)
+        assert max(missed) <= said + slack
+        assert max(missed) >= 0.9 * said - slack
+
+
+def test_a_calibrated_interval_is_shorter_and_misses_no_more_than_allowed():
+    setting = {**UNIT, "rows": 300, "epsilon": 1, "std": 0.1}
+    safe, short = mean_interval(**setting), mean_interval(**setting, method="calibrated")
+    assert short.forecast(0.1).width < 0.75 * safe.forecast(0.1).width
+    assert short.worst_miss() <= 0.045
+    assert safe.worst_miss() <= 0.05
+    published = split(1000, 5, 0.01, method="published", delta=1e-5)
+    assert published.worst_miss() > 0.25
+    found = simulated(short, draw=LAWS["normal"][0], trials=6000)
+    assert found.holds()
+    assert short.guarantee.epsilon() == 1
+
+
 def test_the_variance_is_exceeded_as_seldom_as_said():
     plan = split(1000, 5, 0.1)
     table = np.random.default_rng(3).random((2000, 1000))
@@ -266,9 +310,10 @@ def test_release_and_simulation_are_the_same():
         ({"epsilon": 0}, "epsilon must be positive"),
         ({"level": 1}, "level must lie"),
         ({"variance": 0.1, "share": 0.5}, "share must be 0"),
-        ({"method": "best"}, "method must be one of safe, published"),
+        ({"method": "best"}, "method must be one of safe, calibrated, published"),
         ({"assume": "all"}, "assume must be one of"),
         ({"method": "published", "assume": "nothing"}, "assume must be 'normal'"),
+        ({"method": "calibrated", "assume": "nothing"}, "assume must be 'normal'"),
         ({"grid": 2.0**-30}, "coarser"),
         ({"std": 0}, "std must be positive"),
     ],

@@ -29,7 +29,7 @@ from discreet.noise.law import Ints
 from discreet.queries import intervals_law as law
 from discreet.queries.intervals_law import Floats
 
-Method: TypeAlias = Literal["safe", "published"]
+Method: TypeAlias = Literal["safe", "calibrated", "published"]
 Assume: TypeAlias = Literal["normal", "nothing"]
 
 LARGEST_SPAN = 1 << 27
@@ -100,6 +100,10 @@ class MeanInterval(Mechanism):
     level: float
     gamma: float
     """What may fail because of the noise on the variance."""
+    reach: float
+    """What is added to a noisy variance, in scales of its noise."""
+    tail: float
+    """What may fail on each side, given the variance in use."""
     method: Method
     assume: Assume
 
@@ -126,6 +130,8 @@ class MeanInterval(Mechanism):
             return "independent rows of any law"
         if self.method == "published" and self.spread is not None:
             return "independent rows, so many that the noise on the variance does not matter"
+        if self.method == "calibrated":
+            return "independent rows, so many that their mean is normal (computed on a grid)"
         return "independent rows, so many that their mean is normal"
 
     def release(self, values: ArrayLike, *, bits: Bits | None = None) -> Interval:
@@ -157,9 +163,7 @@ class MeanInterval(Mechanism):
         public = np.full(1, self._cap if self.variance is None else self.variance)
         used = public
         if self.spread is not None:
-            shares = (np.arange(_POINTS) + 0.5) / _POINTS - 0.5
-            far = -np.sign(shares) * np.log1p(-2 * np.abs(shares))  # Laplace quantiles
-            used = std**2 + far * self._noise_on_variance
+            used = std**2 + _laplace_points() * self._noise_on_variance
         widths = np.minimum(2 * self._half(self._spread(used)), self._range)
         largest = 2 * self._half(public)
         plain = 2 * law.normal(np.full(1, std), 0.0, tail=(1 - self.level) / 2)
@@ -172,6 +176,31 @@ class MeanInterval(Mechanism):
             guaranteed=self.guaranteed,
             needs=self.needs,
         )
+
+    def worst_miss(self) -> float:
+        """How often the interval misses at worst, over all variances, if the mean is normal.
+
+        Given the sample variance s^2, the mean of the rows is taken as normal with variance
+        s^2 / n, widened by Student's factor if the interval is. What is missed, on average over
+        the noise of the variance, is computed, not simulated, for variances on a fine grid up to
+        the largest that there can be.
+        """
+        assert self.centre.grid is not None  # noqa: S101 - made on reals
+        if self.spread is None:
+            return 2 * self.tail
+        noise = self.centre.grid.scale * self._unit
+        edges = np.linspace(0.0, 1.0, _POINTS + 1) ** 2  # spreads, denser near zero
+        halves = self._half(self._cap * edges**2)
+        true = self._cap * np.geomspace(1e-7, 1.0, _POINTS)[:, None]
+        used = self._spread(true + _laplace_points() * self._noise_on_variance)
+        half = np.interp(np.sqrt(used / self._cap), edges, halves)
+        wider = law.student(self.rows, tail=self.tail) if self.method != "published" else 1.0
+        sigma = np.broadcast_to(np.sqrt(true / self.rows) * wider, half.shape)
+        if self.centre.name == "laplace":
+            sides = law.exceeds(half, sigma, np.maximum(noise, sigma / 1e4))
+        else:
+            sides = law.normal_exceeds(half, sigma, noise)
+        return 2 * float(sides.mean(axis=1).max())
 
     def certify(self) -> Certificate:
         """Recompute the guarantees of both noises from their exact laws."""
@@ -229,14 +258,15 @@ class MeanInterval(Mechanism):
         """The variance to use, from the noisy one (C11, or C10 as published).
 
         Theorem: P(sample variance > result) <= gamma for the method "safe".
-        Proof: Laplace noise is below -b log(1 / 2 gamma) with probability gamma; what rounding down
+        Proof: there ``reach`` is log(1 / 2 gamma), and Laplace noise is below minus that many
+            scales with probability gamma; what rounding down
             to a step took away is added; neither clamp goes below the sample variance.
         """
         if self.spread is None:
             return variance
         if self.method == "published":
             return np.maximum(variance, 0.0)
-        reach = -self._noise_on_variance * math.log(2 * self.gamma) + self._variance_unit
+        reach = self._noise_on_variance * self.reach + self._variance_unit
         return np.clip(variance + reach * _ROUNDING, 0.0, self._cap)
 
     def _half(self, variance: Floats) -> Floats:
@@ -248,25 +278,21 @@ class MeanInterval(Mechanism):
         Proof: gamma fails for the variance (see `_spread`), the rest is the exact law of the sum
             of sampling error and noise; or, if nothing is assumed, half of the rest each for the
             noise and for a bound of Hoeffding, Bernstein, or Maurer and Pontil. Union bound. That
-            the sample variance varies is met by Student's factor: exact without noise.
+            the sample variance varies is met by Student's factor: exact without noise. For
+            "calibrated" see `worst_miss`.
         Source: C9-C12; docs/theory/intervals.md.
         """
         assert self.centre.grid is not None  # noqa: S101 - made on reals
-        alpha = 1 - self.level - (self.gamma if self._reserves else 0.0)
-        noise = self.centre.grid.scale * self._unit
         if self.assume == "nothing":
+            alpha = 2 * self.tail
             reach = self.centre.interval(1 - alpha / 2)[1] * self._unit
             return self._outward(reach + self._range * self._any(variance, tail=alpha / 4))
         sigma = np.sqrt(variance / self.rows)
-        if self._reserves and self.spread is not None:
-            sigma = sigma * law.student(self.rows, tail=alpha / 2)
+        if self.method != "published" and self.spread is not None:
+            sigma = sigma * law.student(self.rows, tail=self.tail)
         exact = law.normal_laplace if self.centre.name == "laplace" else law.normal
-        return self._outward(exact(sigma, noise, tail=alpha / 2))
-
-    @property
-    def _reserves(self) -> bool:
-        """Whether gamma is kept for the variance, or, at its cap, for a mean not quite normal."""
-        return self.variance is None and self.method == "safe"
+        noise = self.centre.grid.scale * self._unit
+        return self._outward(exact(sigma, noise, tail=self.tail))
 
     def _any(self, variance: Floats, *, tail: float) -> Floats:
         """Sampling error for any law, as a share of the range."""
@@ -279,13 +305,19 @@ class MeanInterval(Mechanism):
 
     def _outward(self, half: Floats) -> Floats:
         """Wider by what the grid may have moved and what doubles round."""
-        return half * _ROUNDING + self.column.step / 2 if self.method == "safe" else half
+        return half * _ROUNDING + self.column.step / 2 if self.method != "published" else half
 
     def _ends(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
         """Ends of intervals; the mean of the clipped law lies within the bounds."""
         half = self._half(variance)
         lower, upper = self.column.number(0), self.column.number(self.column.span)
         return np.clip(mean - half, lower, upper), np.clip(mean + half, lower, upper)
+
+
+def _laplace_points() -> Floats:
+    """Quantiles of the Laplace law of scale one, each for an equal share of it."""
+    shares = (np.arange(_POINTS) + 0.5) / _POINTS - 0.5
+    return np.asarray(-np.sign(shares) * np.log1p(-2 * np.abs(shares)))
 
 
 def sums(column: Column, tables: Floats) -> tuple[Ints, list[int]]:

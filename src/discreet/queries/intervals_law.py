@@ -37,7 +37,7 @@ def normal_laplace(sigma: Floats, scale: float, *, tail: float) -> Floats:
     high = -spread * ndtri(tail / 2) - width * math.log(tail)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        out = _tail(middle, spread, width) > tail
+        out = exceeds(middle, spread, width) > tail
         low, high = np.where(out, middle, low), np.where(out, high, middle)
     return high
 
@@ -45,6 +45,11 @@ def normal_laplace(sigma: Floats, scale: float, *, tail: float) -> Floats:
 def normal(sigma: Floats, noise: float, *, tail: float) -> Floats:
     """The t with P(N(0, sigma^2) + N(0, noise^2) > t) = tail (C9)."""
     return np.asarray(-float(ndtri(tail)) * np.hypot(sigma, noise))
+
+
+def normal_exceeds(x: Floats, sigma: Floats, noise: float) -> Floats:
+    """P(N(0, sigma^2) + N(0, noise^2) > x)."""
+    return np.asarray(ndtr(-x / np.hypot(sigma, noise)))
 
 
 def student(rows: int, *, tail: float) -> float:
@@ -69,8 +74,11 @@ def empirical_bernstein(variance: Floats, rows: int, *, tail: float) -> Floats:
     return np.asarray(np.sqrt(2 * variance * log / rows) + 7 * log / (3 * (rows - 1)))
 
 
-def _tail(x: Floats, sigma: Floats, scale: Floats) -> Floats:
-    """``Phi(-x/sigma) + (h(x) - h(-x)) / 2``, as in `accounting.normal_laplace`, in arrays."""
+def exceeds(x: Floats, sigma: Floats, scale: Floats) -> Floats:
+    """P(N(0, sigma^2) + Laplace(scale) > x) for x >= 0.
+
+    ``Phi(-x/sigma) + (h(x) - h(-x)) / 2``, as in `accounting.normal_laplace`, in arrays.
+    """
     ratio = sigma / scale
     up = np.exp(-x / scale + ratio**2 / 2 + log_ndtr(x / sigma - ratio))
     down = np.exp(x / scale + ratio**2 / 2 + log_ndtr(-x / sigma - ratio))

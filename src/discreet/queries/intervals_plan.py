@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeVar
 
@@ -28,8 +29,13 @@ from discreet.queries.intervals import (
 _Word = TypeVar("_Word", bound=str)
 
 # Shares of epsilon that the variance may get, and how much of what may fail.
-_SHARES = [Fraction(0), *(Fraction(k, 64) for k in (1, 2, 3, 4, 6, 8, 11, 14, 18, 22, 27, 32))]
+_SHARES = [Fraction(0), *(Fraction(k, 64) for k in (1, 2, 4, 6, 9, 13, 18, 24, 32))]
 _GAMMA = Fraction(1, 10)
+# What may be added instead to a noisy variance, in scales of its noise, and how a tail is found.
+_REACHES = (0.7, 0.0)
+_STEPS = 6
+_BELOW = 0.999
+_LARGEST_TAIL = 0.4
 # Standard deviations, as parts of the range, over which a split without a guess is balanced.
 _GUESSES = (1 / 3, 1 / 6, 1 / 12, 1 / 24)
 
@@ -47,7 +53,7 @@ class _Setting:
 
     def plan(self, share: Fraction) -> MeanInterval:
         """The interval with this share of epsilon for the variance."""
-        spread = None
+        spread, gamma = None, (1 - self.level) * float(_GAMMA)
         if share:
             spread = variance_noise(self.column.span, self.rows, epsilon=self.epsilon * share)
         return MeanInterval(
@@ -57,10 +63,25 @@ class _Setting:
             spread=spread,
             variance=self.variance,
             level=self.level,
-            gamma=(1 - self.level) * float(_GAMMA),
+            gamma=gamma,
+            reach=-math.log(2 * gamma),
+            tail=(1 - self.level - (gamma if self._reserves else 0.0)) / 2,
             method=self.method,
             assume=self.assume,
         )
+
+    def plans(self, share: Fraction) -> list[MeanInterval]:
+        """The interval with this share, or several of which the shortest is to be taken."""
+        plan = self.plan(share)
+        if self.method != "calibrated" or plan.spread is None:
+            return [plan]
+        shorter = [_calibrated(replace(plan, reach=reach)) for reach in _REACHES]
+        return [plan, *itertools.chain.from_iterable(shorter)]
+
+    @property
+    def _reserves(self) -> bool:
+        """Whether gamma is kept for the variance, or for a mean that is not quite normal."""
+        return self.variance is None and self.method != "published"
 
     def _centre(self, epsilon: Fraction) -> Additive:
         """Noise for the sum: a replaced row moves it by the range."""
@@ -93,9 +114,12 @@ def mean_interval(  # noqa: PLR0913 - each is a public choice with a name
     interval uses the exact law of sampling error plus noise. ``variance`` is that of the population
     if it is public. Otherwise ``share`` of epsilon goes to a noisy variance: 0 for none, by default
     what makes the interval short if the standard deviation is ``std``, a public guess (without one,
-    balanced over many). A wrong guess costs width, not coverage. ``method="published"`` plugs in
-    the noisy variance as it is, and can fall far short of its level; ``assume="nothing"`` covers
-    for any law of the rows and any number of them, with wider intervals.
+    balanced over many). A wrong guess costs width, not coverage.
+
+    ``method="calibrated"`` is shorter: its level rests on a computation instead of a union bound.
+    ``method="published"`` plugs in the noisy variance as it is, and can fall far short of its
+    level. ``assume="nothing"`` covers for any law of the rows and any number of them, with wider
+    intervals.
 
     Theorem: the release is (epsilon, delta)-DP if one row is replaced; its coverage is that of
         `MeanInterval`.
@@ -111,24 +135,41 @@ def mean_interval(  # noqa: PLR0913 - each is a public choice with a name
         delta=check.probability("delta", delta, one=False),
         level=float(check.probability("level", level, zero=False, one=False)),
         variance=None if variance is None else float(check.non_negative("variance", variance)),
-        method=_choice("method", method, ("safe", "published")),
+        method=_choice("method", method, ("safe", "calibrated", "published")),
         assume=_choice("assume", assume, ("normal", "nothing")),
     )
-    if method == "published" and assume == "nothing":
-        raise InvalidArgument("assume must be 'normal' for method='published': it assumes that.")
+    if method != "safe" and assume == "nothing":
+        raise InvalidArgument(f"assume must be 'normal' for method={method!r}: it assumes that.")
     if share is not None:
         part = check.probability("share", share, one=False)
         if part and variance is not None:
             raise InvalidArgument("share must be 0 if the variance is public, or leave one out.")
-        return setting.plan(part)
-    if variance is not None:
-        return setting.plan(Fraction(0))
+        shares = [part]
+    elif variance is not None:
+        shares = [Fraction(0)]
+    else:
+        shares = _SHARES if method != "published" else _SHARES[1:]
     span = float(Fraction(setting.column.span) * Fraction(2) ** setting.column.exponent)
     guesses = [span * part for part in _GUESSES]
     if std is not None:
         guesses = [float(check.positive("std", std))]
-    shares = _SHARES if method == "safe" else _SHARES[1:]
-    return min((setting.plan(part) for part in shares), key=lambda plan: _loss(plan, guesses))
+    plans = [plan for part in shares for plan in setting.plans(part)]
+    return plans[0] if len(plans) == 1 else min(plans, key=lambda plan: _loss(plan, guesses))
+
+
+def _calibrated(plan: MeanInterval) -> list[MeanInterval]:
+    """The same with the largest tail at which no variance is missed more often than allowed.
+
+    A tenth of what may fail is kept back: for variances between those that are computed, and for a
+    mean that is not quite normal.
+    """
+    allowed, tail, found = 1 - plan.level - plan.gamma, plan.tail, 0.0
+    for _ in range(_STEPS):  # what is missed is nearly proportional to the tail
+        missed = replace(plan, tail=tail).worst_miss()
+        if missed <= allowed:
+            found = max(found, tail)
+        tail = min(tail * _BELOW * allowed / missed, _LARGEST_TAIL)
+    return [replace(plan, tail=found)] if found else []  # or no tail is small enough: leave it
 
 
 def _loss(plan: MeanInterval, guesses: Sequence[float]) -> float:
