@@ -193,7 +193,7 @@ def test_the_default_holds_its_level(name, epsilon, rows):
 def test_the_calibrated_holds_its_level(name, epsilon, rows):
     draw, truth = LAWS[name]
     plan = mean_interval(**UNIT, rows=rows, epsilon=epsilon, method="calibrated")
-    assert simulated(plan, draw=draw, truth=truth, trials=40_000).holds(0.999)
+    assert simulated(plan, draw=draw, truth=truth, trials=100_000).holds(0.999)
 
 
 @pytest.mark.parametrize("delta", [0, 1e-5])
