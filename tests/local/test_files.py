@@ -22,8 +22,10 @@ from discreet.local.files import (
     Writer,
     chunks,
     header,
+    marked,
     read_header,
 )
+from discreet.local.state import State
 from discreet.mechanisms.local.response import grr
 from discreet.mechanisms.local.unary import oue
 from discreet.noise.bits import seeded
@@ -173,6 +175,53 @@ def test_an_error_takes_back_what_was_written(tmp_path):
     with pytest.raises(InvalidArgument):
         send(reports(GRR, 100_000), reports(OUE, 1))
     assert path.read_bytes() == before
+
+
+def killed(path, collection, many, *, all_or_none):
+    """A writer that dies with its reports on the disk."""
+    child = os.fork()
+    if child == 0:
+        writer = Writer(path, collection, all_or_none=all_or_none)
+        writer.write(reports(collection, many))
+        writer._stream.flush()
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+def test_a_killed_run_is_left_out_and_taken_back(tmp_path):
+    path = tmp_path / "r.dlr"
+    with Writer(path, OUE, all_or_none=True) as writer:
+        writer.write(reports(OUE, 10))
+    assert not marked(path).exists()
+    killed(path, OUE, 70, all_or_none=True)
+    assert len(read(path)) == 80
+    with State(None, OUE) as state:
+        (left_out,) = state.count([path])
+        assert (left_out.reports, state.aggregate.reports) == (0, 0)
+        assert "encode it again" in left_out.note
+        with Writer(path, OUE, all_or_none=True) as writer:
+            writer.write(reports(OUE, 70))
+        assert not marked(path).exists()
+        state.count([path])
+        assert state.aggregate.reports == 80
+
+
+def test_a_killed_collector_keeps_what_is_whole(tmp_path):
+    path = tmp_path / "r.dlr"
+    killed(path, OUE, 70, all_or_none=False)
+    with Writer(path, OUE) as writer:
+        writer.write(reports(OUE, 5))
+    assert len(read(path)) == 75
+
+
+def test_a_mark_that_is_none_is_not_believed(tmp_path):
+    path = tmp_path / "r.dlr"
+    with Writer(path, OUE) as writer:
+        writer.write(reports(OUE, 5))
+    marked(path).write_text("here")
+    with pytest.raises(InvalidArgument, match="remove it"):
+        Writer(path, OUE, all_or_none=True)
+    assert len(read(path)) == 5
 
 
 def test_a_damaged_header_is_never_believed():

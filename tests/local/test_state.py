@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -227,3 +229,14 @@ def test_killed_at_any_moment_every_report_counts_once(tmp_path, careless):
     assert int(told.stdout) > 10  # kills
     with State(tmp_path / "s.agg") as state:
         assert (state.aggregate == summed(GRR, rows)) != careless
+
+
+def test_a_foreign_database_is_not_written_to(tmp_path):
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as base:
+        base.execute("CREATE TABLE theirs (x)")
+        base.commit()
+    with pytest.raises(InvalidArgument, match="a count has written"):
+        State(path, Collection(randomiser=grr(categories=4, epsilon=1)))
+    with closing(sqlite3.connect(path)) as base:
+        assert base.execute("SELECT name FROM sqlite_schema").fetchall() == [("theirs",)]

@@ -144,15 +144,33 @@ class Writer:
 
     What an earlier writer left unfinished at the end of the file is cut off; what is whole stays.
     When a ``with`` block ends in an error, what was written in it is taken back from a file: done
-    again, it would be sent twice.
+    again, it would be sent twice. With ``all_or_none`` that holds for a writer that was killed,
+    too: a mark beside the file says where it began until it is done; readers leave such a file
+    out, and the next writer of this kind takes back what stands behind the mark.
     """
 
-    def __init__(self, target: str | Path | BinaryIO, collection: Collection) -> None:
+    def __init__(
+        self,
+        target: str | Path | BinaryIO,
+        collection: Collection,
+        *,
+        all_or_none: bool = False,
+    ) -> None:
         self.width = collection.randomiser.width
         self.written = 0
         self._owned = isinstance(target, str | Path)
+        self._mark: Path | None = None
         if isinstance(target, str | Path):
-            self._stream = _opened(Path(target), collection)
+            path = Path(target)
+            self._stream = _opened(path, collection)
+            try:
+                if all_or_none:
+                    self._mark = marked(path)
+                    _take_back(self._stream, self._mark)
+                    _remember(self._mark, self._stream.tell())
+            except BaseException:
+                self._stream.close()
+                raise
             self._start = self._stream.tell()
         else:
             self._stream = target
@@ -171,6 +189,8 @@ class Writer:
         self._stream.flush()
         if self._owned:
             os.fsync(self._stream.fileno())
+            if self._mark is not None:
+                self._mark.unlink(missing_ok=True)
             self._stream.close()
 
     def __enter__(self) -> Self:
@@ -186,6 +206,40 @@ class Writer:
             self._stream.seek(self._start)
             self._stream.truncate()
         self.close()
+
+
+def marked(path: Path) -> Path:
+    """The mark of a file that is being written all or none."""
+    return path.with_name(path.name + ".unfinished")
+
+
+def _take_back(stream: BinaryIO, mark: Path) -> None:
+    """Cut off what a writer that was killed left behind its mark."""
+    try:
+        start = int(mark.read_text())
+    except FileNotFoundError:
+        return
+    except ValueError:
+        raise InvalidArgument(f"{mark} is no mark of a writer: remove it.") from None
+    if start < stream.tell():
+        stream.truncate(start)
+        stream.seek(start)
+
+
+def _remember(mark: Path, start: int) -> None:
+    """Bring a mark to the disk, whole, before the first report."""
+    new = mark.with_name(mark.name + ".new")
+    with new.open("w") as file:
+        file.write(str(start))
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(mark)
+    with suppress(OSError):  # a folder cannot be opened everywhere
+        folder = os.open(mark.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def _opened(path: Path, collection: Collection) -> BinaryIO:
@@ -234,7 +288,7 @@ def _begun(stream: BinaryIO, path: Path, collection: Collection) -> bool:
         return False
     except NotReports as error:
         raise InvalidArgument(f"{path} {error} Choose another file.") from None
-    if head.fingerprint != collection.fingerprint or head.width != collection.randomiser.width:
+    if head.description != collection.to_json() or head.width != collection.randomiser.width:
         raise InvalidArgument(
             f"{path} holds reports of another collection ({head.fingerprint}): choose another file."
         )

@@ -23,7 +23,7 @@ from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.local import frames
 from discreet.local.aggregate import Aggregate
 from discreet.local.collection import Collection
-from discreet.local.files import CHUNK, Header, NotReports, chunks, read_header
+from discreet.local.files import CHUNK, Header, NotReports, chunks, marked, read_header
 
 Progress: TypeAlias = Callable[[int], None]
 """Told how many more bytes have been read."""
@@ -173,7 +173,8 @@ class State:
     def _settle(self, collection: Collection | None) -> Collection:
         """Make the database, or check that it is of this collection."""
         if not self._base.execute("SELECT 1 FROM sqlite_schema WHERE name = 'held'").fetchall():
-            if collection is None:
+            foreign = self._base.execute("SELECT 1 FROM sqlite_schema").fetchall()
+            if collection is None or foreign:
                 raise InvalidArgument("The state must be a file that a count has written.")
             with self._transaction():
                 for table in _TABLES:
@@ -242,6 +243,8 @@ def _add(
     except OSError as error:
         raise InvalidArgument(f"{path} cannot be read ({type(error).__name__}).") from None
     with stream:
+        if marked(path).exists():
+            raise NotReports("is being encoded, or was stopped in the middle: encode it again.")
         if path.suffix.lower() in COLUMNAR:
             _column(state, path, stream, column)
             progress(stream.seek(0, os.SEEK_END))
@@ -270,7 +273,7 @@ def _stream(state: State, stream: BinaryIO, clock: _Clock, progress: Progress) -
     """Count what is new behind a header."""
     head = read_header(stream)
     place, _ = state.counted(head.identity)
-    ours = head.fingerprint == state.collection.fingerprint
+    ours = head.description == state.collection.to_json()
     progress(head.length + place * head.width)
     for rows in chunks(stream, head, skip=place, rows=_rows(head, state)):
         if ours:

@@ -73,7 +73,8 @@ def encode(
     target: Path | BinaryIO = sys.stdout.buffer if output is None else output
     if output is None and sys.stdout.isatty():
         raise InvalidArgument("Reports are bytes: name a file with --output, or use a pipe.")
-    with Writer(target, collection) as writer:
+    # Encoded twice, a client would be counted twice and spend twice.
+    with Writer(target, collection, all_or_none=True) as writer:
         for texts in _texts(values, column):
             writer.write(collection.randomiser.encode(collection.parse(texts, unknown=unknown)))
         written = writer.written
