@@ -34,6 +34,7 @@ from discreet.mechanisms.unbounded import unbounded_mean
 from discreet.mechanisms.weighted import weighted
 from discreet.noise.bits import seeded, system
 from discreet.queries import ask
+from discreet.queries.intervals_plan import mean_interval
 from discreet.queries.keys import keys
 from discreet.queries.ranges.grid_release import GridRelease
 from discreet.queries.ranges.question import plan_ranges
@@ -84,6 +85,7 @@ __all__ = [
     "integer",
     "keys",
     "laplace",
+    "mean_interval",
     "noisy_max",
     "permute_and_flip",
     "plan_ranges",
