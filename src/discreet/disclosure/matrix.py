@@ -70,7 +70,7 @@ class Pram:
 
     @property
     def matrix(self) -> Matrix:
-        """P[k][l]: the exact chance that category k is released as l."""
+        """Row k, column l: the exact chance that category k is released as l."""
         return reduce(_product, self.stages)
 
     @property
@@ -152,7 +152,7 @@ class Pram:
 
         The second matrix is made of the original counts, which it tells to whoever reads it.
 
-        Theorem: with Q[l][k] = p_kl T_k / (T P)_l and R = P Q, T R = T.
+        Theorem: with q_lk = p_kl T_k / (T P)_l and R = P Q, T R = T.
         Proof: (T P Q)_k = sum over l of (T P)_l p_kl T_k / (T P)_l = T_k.
         Source: Gouweleeuw et al. 1998. B9.
         """
