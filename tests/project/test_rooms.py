@@ -23,6 +23,7 @@ ALLOWED = {
     "queries": {"numpy", "scipy"},
     "ledger": {"psycopg*"},
     "leakage": {"numpy", "scipy"},
+    "models": {"numpy", "scipy", "sklearn"},
     "disclosure": {"narwhals", "numpy", "scipy"},
     "report": {"numpy", "matplotlib*"},
     "studies": {"numpy", "scipy"},
