@@ -1,0 +1,1 @@
+"""Private convex learning by gradient descent: objectives, training, estimators, accounting."""
