@@ -3,8 +3,8 @@
 # %%
 import numpy as np
 
-from discreet.queries.intervals_coverage import coverage
-from discreet.queries.intervals_plan import mean_interval
+from discreet.queries.intervals.coverage import coverage
+from discreet.queries.intervals.mean import mean_interval
 
 made_up = np.random.default_rng(1)
 ages = made_up.normal(41, 12, 2_000).clip(16, 99)

@@ -34,7 +34,7 @@ from discreet.mechanisms.unbounded import unbounded_mean
 from discreet.mechanisms.weighted import weighted
 from discreet.noise.bits import seeded, system
 from discreet.queries import ask
-from discreet.queries.intervals_plan import mean_interval
+from discreet.queries.intervals.mean import mean_interval
 from discreet.queries.keys import keys
 from discreet.queries.ranges.grid_release import GridRelease
 from discreet.queries.ranges.question import plan_ranges

@@ -15,10 +15,10 @@ from discreet.core.exact import ceil_div
 from discreet.core.relation import Relation
 from discreet.mechanisms.column import Column
 from discreet.noise.bits import seeded
-from discreet.queries import intervals_law as law
-from discreet.queries.intervals import sums, variance_noise, variance_shift
-from discreet.queries.intervals_coverage import Coverage, coverage, each
-from discreet.queries.intervals_plan import mean_interval
+from discreet.queries.intervals import law
+from discreet.queries.intervals.coverage import Coverage, coverage, each
+from discreet.queries.intervals.mean import mean_interval
+from discreet.queries.intervals.studentised import sums, variance_noise, variance_shift
 from tests import laws
 
 UNIT = {"lower": 0, "upper": 1}

@@ -17,7 +17,7 @@ from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.column import Column
 from discreet.mechanisms.gaussian import gaussian
 from discreet.mechanisms.laplace import laplace
-from discreet.queries.intervals import (
+from discreet.queries.intervals.studentised import (
     LARGEST_SPAN,
     LARGEST_SUM,
     Assume,

@@ -26,8 +26,8 @@ from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.mechanisms.values import read
 from discreet.noise.bits import Bits, system
 from discreet.noise.law import Ints
-from discreet.queries import intervals_law as law
-from discreet.queries.intervals_law import Floats
+from discreet.queries.intervals import law
+from discreet.queries.intervals.law import Floats
 
 Method: TypeAlias = Literal["safe", "calibrated", "published"]
 Assume: TypeAlias = Literal["normal", "nothing"]

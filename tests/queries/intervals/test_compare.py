@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.queries.intervals_coverage import coverage, each
-from discreet.queries.intervals_local import (
+from discreet.queries.intervals.compare import (
     central_and_local,
     reports_interval,
     reports_variance,
 )
+from discreet.queries.intervals.coverage import coverage, each
 from tests import laws
 
 UNIT = {"lower": 0, "upper": 1}
