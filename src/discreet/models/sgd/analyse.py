@@ -1,0 +1,230 @@
+"""What a schedule buys: privacy and the terms of the bound against the number of steps (C39).
+
+A plan is made from public or made-up constants (`convergence.Problem`) before any record is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from discreet.core.check import count, positive
+from discreet.core.errors import InvalidArgument
+from discreet.models.sgd.convergence import Bound, Problem, bound
+from discreet.models.sgd.laplace import GradientBound, marginal_epsilons, noise_scales
+from discreet.models.sgd.reference import Noise
+from discreet.models.sgd.schedule import (
+    Floats,
+    PowerSchedule,
+    Verdict,
+    best_gaussian_sigmas,
+    best_laplace_scales,
+)
+
+Budget: TypeAlias = Literal["iterate", "run"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One number of steps: what it costs and what the bound says."""
+
+    steps: int
+    last_cost: float
+    """Epsilon (or rho, for Gaussian noise) of the last iterate, if it alone is published."""
+    run_cost: float
+    """Of all iterates, and of their average."""
+    bound: Bound
+
+    def row(self) -> dict[str, float]:
+        """As a line of a table."""
+        return {
+            "steps": self.steps,
+            "last_cost": self.last_cost,
+            "run_cost": self.run_cost,
+            **asdict(self.bound),
+            "total": self.bound.total,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """A schedule against the number of steps. Made by `analyse`."""
+
+    schedule: PowerSchedule
+    budget: Budget
+    noise: Noise
+    points: tuple[Point, ...]
+    best: Point
+    """The number of steps with the smallest bound, among all up to the largest that was asked."""
+    verdict: Verdict
+
+    def table(self) -> list[dict[str, float]]:
+        """One line for each number of steps."""
+        return [point.row() for point in self.points]
+
+    def __str__(self) -> str:
+        unit = "epsilon" if self.noise == "laplace" else "rho"
+        head = f"{'steps':>9} {unit + ' last':>13} {unit + ' run':>13}"
+        head += f" {'distance':>11} {'variance':>11} {'noise':>11} {'bound':>11}"
+        lines = [head]
+        for point in self.points:
+            terms = point.bound
+            numbers = (terms.distance, terms.variance, terms.noise, terms.total)
+            lines.append(
+                f"{point.steps:>9} {point.last_cost:>13.5g} {point.run_cost:>13.5g}"
+                + "".join(f" {number:>11.4g}" for number in numbers)
+            )
+        lines.append(
+            f"With more steps the bound {self.verdict}; "
+            f"the smallest is {self.best.bound.total:.4g} after {self.best.steps} steps."
+        )
+        return "\n".join(lines)
+
+
+def analyse(
+    facts: Problem,
+    *,
+    schedule: PowerSchedule,
+    sensitivity: float,
+    steps: int | Sequence[int],
+    epsilon: float | None = None,
+    rho: float | None = None,
+    budget: Budget = "iterate",
+    rows: int | None = None,
+) -> Analysis:
+    """Privacy, distance, variance and noise of a schedule against the number of steps.
+
+    ``budget="iterate"``: the schedule of the thesis, iterate t promised ``epsilon t**growth``;
+    ``sensitivity`` is the L1 diameter of all gradients. ``budget="run"``: ``epsilon`` (Laplace
+    noise; L1) or ``rho`` (Gaussian; L2) is for all iterates together, spread over the steps in the
+    best way; ``sensitivity`` is at one theta. With ``rows`` one secret record of so many is drawn a
+    step, and the run costs less, or needs less noise. ``steps`` is a list of numbers, or the
+    largest, from 1 on.
+    """
+    wanted = _grid(steps)
+    plan = _plan(schedule, sensitivity, epsilon=epsilon, rho=rho, budget=budget, rows=rows)
+    noise: Noise = "laplace" if rho is None else "gaussian"
+
+    def point(number: int) -> Point:
+        scales, last, run = plan(number)
+        rates = schedule.rates(number)
+        terms = bound(facts, rates=rates, scales=scales, noise=noise)
+        return Point(steps=number, last_cost=last, run_cost=run, bound=terms)
+
+    points = tuple(point(number) for number in wanted)
+    return Analysis(
+        schedule=schedule,
+        budget=budget,
+        noise=noise,
+        points=points,
+        best=_best(points, point),
+        # One budget for the whole run lasts for no unlimited number of steps: the noise term grows
+        # as N^(2 - decay) for Laplace and N^(1 - decay) for Gaussian noise.
+        verdict=schedule.verdict if budget == "iterate" else "diverges",
+    )
+
+
+def _grid(steps: int | Sequence[int]) -> list[int]:
+    if isinstance(steps, int):
+        most = count("steps", steps)
+        spread = np.geomspace(1, most, num=min(most, 25))
+        return sorted({round(number) for number in spread.tolist()})
+    wanted = sorted({count("steps", number) for number in steps})
+    if not wanted:
+        raise InvalidArgument("steps must name at least one number of steps.")
+    return wanted
+
+
+_Plan: TypeAlias = Callable[[int], tuple[Floats, float, float]]
+
+
+def _plan(
+    schedule: PowerSchedule,
+    sensitivity: float,
+    *,
+    epsilon: float | None,
+    rho: float | None,
+    budget: Budget,
+    rows: int | None,
+) -> _Plan:
+    """From a number of steps to the noise of each step and what the run costs."""
+    width = float(positive("sensitivity", sensitivity))
+    records = None if rows is None else count("rows", rows)
+    if (epsilon is None) == (rho is None):
+        raise InvalidArgument("analyse takes either epsilon or rho.")
+    if budget == "iterate":
+        if epsilon is None:
+            raise InvalidArgument(
+                "budget='iterate' takes epsilon: the schedule's noise is Laplace."
+            )
+        return _iterate_plan(schedule, width, float(positive("epsilon", epsilon)), records)
+    if budget != "run":
+        raise InvalidArgument(f"budget must be 'iterate' or 'run', got {budget!r}.")
+    if rho is not None:
+        if records is not None:
+            raise InvalidArgument("rows is for Laplace noise: rho has no simple amplification.")
+        total = float(positive("rho", rho))
+        return lambda number: (
+            best_gaussian_sigmas(schedule.rates(number), sensitivity=width, rho=total),
+            total,
+            total,
+        )
+    assert epsilon is not None  # noqa: S101 - one of the two
+    return _run_plan(schedule, width, float(positive("epsilon", epsilon)), records)
+
+
+def _iterate_plan(schedule: PowerSchedule, width: float, epsilon: float, rows: int | None) -> _Plan:
+    gradients = GradientBound(dimension=1, diameter=width)
+
+    def plan(number: int) -> tuple[Floats, float, float]:
+        rates = schedule.rates(number)
+        growths = schedule.growths(number)
+        scales = noise_scales(rates, diameter=width, epsilon=epsilon, growths=growths)
+        run = float(drawn_epsilons(width / scales, rows=rows).sum())
+        last = float(marginal_epsilons(rates, scales=scales, bound=gradients)[-1])
+        return scales, min(last, run), run
+
+    return plan
+
+
+def _run_plan(schedule: PowerSchedule, width: float, epsilon: float, rows: int | None) -> _Plan:
+    def plan(number: int) -> tuple[Floats, float, float]:
+        rates = schedule.rates(number)
+        shares = 1 / best_laplace_scales(rates, sensitivity=1.0, epsilon=epsilon)
+        if rows is not None:
+            # The inverse of `drawn_epsilons`: what a step may cost if its record is secret.
+            shares = np.log1p(rows * np.expm1(shares))
+        return width / shares, epsilon, epsilon
+
+    return plan
+
+
+def drawn_epsilons(epsilons: Floats, *, rows: int | None, batch: int = 1) -> Floats:
+    """Epsilons of steps on a secret fresh batch of ``batch`` out of ``rows`` records (C37)."""
+    if rows is None:
+        return epsilons
+    rate = min(1.0, count("batch", batch) / count("rows", rows))
+    amplified: Floats = np.log1p(rate * np.expm1(epsilons))
+    return amplified
+
+
+def _best(points: Iterable[Point], point: Callable[[int], Point]) -> Point:
+    """The smallest bound: on the grid first, then between the neighbours of what was found."""
+    known = {item.steps: item for item in points}
+    while True:
+        numbers = sorted(known)
+        best = min(numbers, key=lambda number: known[number].bound.total)
+        at = numbers.index(best)
+        low, high = numbers[max(at - 1, 0)], numbers[min(at + 1, len(numbers) - 1)]
+        fresh = [
+            number
+            for number in {round(x) for x in np.linspace(low, high, 9).tolist()}
+            if number not in known
+        ]
+        if not fresh:
+            return known[best]
+        for number in fresh:
+            known[number] = point(number)
