@@ -1,0 +1,25 @@
+"""Private linear regression: noisy moments on a grid, and what is fitted from them."""
+
+from discreet.models.regression.estimator import PrivateLinearRegression
+from discreet.models.regression.lattice import Lattice
+from discreet.models.regression.moments import MomentsPlan, PrivateMoments, plan_moments
+from discreet.models.regression.rows import RowMap, Sums, sums
+from discreet.models.regression.scaling import Scaling
+from discreet.models.regression.solve import Solution, adassp, penalised, psd, ssp
+
+__all__ = [
+    "Lattice",
+    "MomentsPlan",
+    "PrivateLinearRegression",
+    "PrivateMoments",
+    "RowMap",
+    "Scaling",
+    "Solution",
+    "Sums",
+    "adassp",
+    "penalised",
+    "plan_moments",
+    "psd",
+    "ssp",
+    "sums",
+]

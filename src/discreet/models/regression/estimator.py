@@ -1,0 +1,310 @@
+"""Private linear regression in the manner of scikit-learn."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import NotFittedError
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core.errors import InvalidArgument
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.ledger.account import Account
+from discreet.models.inputs import (
+    Bounds,
+    Floats,
+    bounds_of,
+    doubles,
+    matrix_shape,
+    names_of,
+    same_rows,
+    shaped,
+    target_table,
+)
+from discreet.models.regression.lattice import Lattice
+from discreet.models.regression.moments import (
+    SCALING_SHARE,
+    SQUARES_SHARE,
+    MomentsPlan,
+    PrivateMoments,
+    plan_moments,
+)
+from discreet.models.regression.rows import Mapping, RowMap, box_radius, flat_sums, read_sums
+from discreet.models.regression.scaling import Scaling, histogram_moves, private_scaling
+from discreet.models.regression.solve import Solution, adassp, penalised, psd, ssp
+from discreet.models.regression.tables import ArrayRows, Rows, empty
+from discreet.noise.bits import Bits, system
+from discreet.table.charge import reserved
+
+Method: TypeAlias = Literal["psd", "ssp", "adassp", "ridge"]
+Solver: TypeAlias = Callable[[PrivateMoments], Solution]
+
+# Radius of the ball, in roots of the number of features: for scales that are deviations, and for
+# scales that are half the declared range.
+_RADIUS = 0.75
+_RADIUS_OF_BOUNDS = 0.5
+_CLIP = 3.0
+
+
+class PrivateLinearRegression(RegressorMixin, BaseEstimator):
+    """Least squares from noisy moments. Bounds are declared, and everything released is counted.
+
+    ``epsilon`` with ``delta``, or ``rho``: what a fit costs under ``relation``. ``bounds`` of the
+    features and ``target_bounds`` are public; rows are clipped to them. ``scaling`` is "bounds"
+    (scale by half the declared range), a declared `Scaling`, or "private" (centres and scales are
+    found with ``scaling_share`` of the budget). ``mapping`` brings rows into the unit ball: "ball"
+    projects those beyond ``radius`` (in roots of the number of features), "box" makes the ball hold
+    the whole box, "row" uses directions only. ``method``: "psd" (default), "adassp", "ssp",
+    "ridge" with ``alpha``, or a function from released moments to a `Solution`.
+
+    Theorem: a fit keeps ``guarantee_`` under ``relation``; all attributes are post-processing of
+        ``moments_`` (and of the private scaling).
+    Source: Wang 2018; Kalaja 2020 (K9-K26, K31-K36). docs/theory/regression.md.
+    """
+
+    def __init__(  # noqa: PLR0913 - scikit-learn: every choice is a named parameter
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        bounds: Bounds = None,
+        target_bounds: Bounds = None,
+        method: Method | Solver = "psd",
+        alpha: float = 1.0,
+        scaling: Literal["bounds", "private"] | Scaling = "bounds",
+        mapping: Mapping = "ball",
+        radius: float | None = None,
+        fit_intercept: bool = True,
+        intercept_scale: float = 0.5,
+        relation: Relation = Relation.ADD_REMOVE,
+        rows_per_unit: int = 1,
+        scaling_share: Number = SCALING_SHARE,
+        squares_share: Number = SQUARES_SHARE,
+        clip_predictions: bool = True,
+        account: Account | None = None,
+        label: str = "linear regression",
+        bits: Bits | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rho = rho
+        self.bounds = bounds
+        self.target_bounds = target_bounds
+        self.method = method
+        self.alpha = alpha
+        self.scaling = scaling
+        self.mapping = mapping
+        self.radius = radius
+        self.fit_intercept = fit_intercept
+        self.intercept_scale = intercept_scale
+        self.relation = relation
+        self.rows_per_unit = rows_per_unit
+        self.scaling_share = scaling_share
+        self.squares_share = squares_share
+        self.clip_predictions = clip_predictions
+        self.account = account
+        self.label = label
+        self.bits = bits
+
+    def __sklearn_clone__(self) -> Self:
+        """A clone charges the same account: it must not be copied."""
+        return type(self)(**self.get_params(deep=False))
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Release moments of these rows and fit."""
+        x, table = shaped("X", X), target_table(y)
+        matrix_shape(x)
+        same_rows(x, table)
+        names = names_of(X)
+        flat = np.ndim(y) == 1
+        self._fit_rows(ArrayRows(x, table), names=names)
+        self._flat = flat
+        self._publish()
+        return self
+
+    def plan(self, *, features: int, outputs: int = 1) -> MomentsPlan:
+        """Noise and guarantee of a fit, before a row is read."""
+        lattice = Lattice.of(
+            features=features,
+            outputs=outputs,
+            intercept=self.intercept_scale if self.fit_intercept else 0.0,
+        )
+        private = isinstance(self.scaling, str) and self.scaling == "private"
+        wanted = histogram_moves(
+            features + outputs, relation=self.relation, rows_per_unit=self.rows_per_unit
+        )
+        return plan_moments(
+            lattice,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            rho=self.rho,
+            relation=self.relation,
+            rows_per_unit=self.rows_per_unit,
+            squares_share=self.squares_share,
+            smallest_share=0 if self.method != "adassp" else (1 - self.squares_share) / 3,
+            scaling=wanted if private else (),
+            scaling_share=self.scaling_share,
+        )
+
+    def _fit_rows(self, rows: Rows, *, names: tuple[str, ...] | None) -> None:
+        plan = self.plan(features=rows.features, outputs=rows.outputs)
+        solver = self._solver()
+        declared = self._declared(rows, names)
+        source = system() if self.bits is None else self.bits
+        held = (
+            nullcontext()
+            if self.account is None
+            else reserved(self.account, plan.guarantee, label=self.label, bits=source)
+        )
+        with held as reservation:
+            mapped = self._mapped(rows, plan, declared, source)
+            size = (plan.lattice.columns + plan.lattice.outputs) ** 2 + 1
+            flat = rows.add_up(partial(flat_sums, mapped), start=empty(size))
+            moments = plan.release(read_sums(plan.lattice, flat), rows=mapped, bits=source)
+            del flat
+        self.receipt_ = None if reservation is None else reservation.receipt
+        self.moments_ = moments
+        self.guarantee_: Guarantee = moments.guarantee
+        self.released_ = moments.released
+        self.solution_ = solver(moments)
+        if not self.solution_.stable:
+            warnings.warn(
+                "The noisy matrix is not positive definite: the coefficients are noise. "
+                "Use method='psd'.",
+                stacklevel=3,
+            )
+        self.n_features_in_ = rows.features
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _solver(self) -> Solver:
+        if callable(self.method):
+            return self.method
+        if self.method == "ridge":
+            return self._ridge
+        found = {"psd": psd, "ssp": ssp, "adassp": adassp}.get(self.method)
+        if found is None:
+            raise InvalidArgument(
+                "method must be 'psd', 'ssp', 'adassp', 'ridge' or a function, "
+                f"got {self.method!r}."
+            )
+        return found
+
+    def _ridge(self, moments: PrivateMoments) -> Solution:
+        """``alpha`` is in the units of scaled features, as in scikit-learn."""
+        return penalised(moments, self.alpha / moments.map.radius**2)
+
+    def _declared(
+        self, rows: Rows, names: tuple[str, ...] | None
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Bounds of features and targets; infinite where features have none and need none."""
+        d, k = rows.features, rows.outputs
+        if self.mapping not in ("ball", "row", "box"):
+            raise InvalidArgument(f"mapping must be 'ball', 'row' or 'box', got {self.mapping!r}.")
+        if self.target_bounds is None:
+            raise InvalidArgument("target_bounds must be declared: (lower, upper) of the target.")
+        target = bounds_of("target_bounds", self.target_bounds, columns=k)
+        if self.bounds is None:
+            if not isinstance(self.scaling, Scaling) or self.mapping == "box":
+                raise InvalidArgument(
+                    "bounds must be declared: (lower, upper) of each feature. Only with a declared "
+                    "scaling and mapping='ball' or 'row' can a feature be unbounded."
+                )
+            return np.full(d, -np.inf), np.full(d, np.inf), *target
+        return *bounds_of("bounds", self.bounds, columns=d, names=names), *target
+
+    def _mapped(
+        self,
+        rows: Rows,
+        plan: MomentsPlan,
+        declared: tuple[Floats, Floats, Floats, Floats],
+        bits: Bits,
+    ) -> RowMap:
+        lower, upper, target_lower, target_upper = declared
+        d = rows.features
+        target_centre = (target_lower + target_upper) / 2
+        target_half = (target_upper - target_lower) / 2
+        factor = _RADIUS
+        if isinstance(self.scaling, Scaling):
+            centre, scale = self.scaling.arrays(d)
+        elif self.scaling == "private":
+            found = private_scaling(
+                rows,
+                lower=np.concatenate((lower, target_lower)),
+                upper=np.concatenate((upper, target_upper)),
+                noises=plan.scaling,
+                bits=bits,
+            )
+            centre, scale = found.centre[:d], found.scale[:d]
+            if found.trusted:
+                target_centre = found.centre[d:]
+                target_half = np.minimum(_CLIP * found.scale[d:], target_half)
+                lower = np.maximum(lower, centre - 2 * _CLIP * scale)
+                upper = np.minimum(upper, centre + 2 * _CLIP * scale)
+            else:
+                factor = _RADIUS_OF_BOUNDS
+        elif self.scaling == "bounds":
+            centre, scale = (lower + upper) / 2, (upper - lower) / 2
+            factor = _RADIUS_OF_BOUNDS
+        else:
+            raise InvalidArgument(
+                f"scaling must be 'bounds', 'private' or a Scaling, got {self.scaling!r}."
+            )
+        if self.mapping == "box":
+            radius = box_radius(lower, upper, centre, scale)
+        else:
+            radius = math.sqrt(d) * (factor if self.radius is None else self.radius)
+        return RowMap(
+            lattice=plan.lattice,
+            mapping=self.mapping,
+            lower=lower,
+            upper=upper,
+            centre=centre,
+            scale=scale,
+            radius=radius,
+            target_centre=target_centre,
+            target_half=target_half,
+        )
+
+    def _publish(self) -> None:
+        """Coefficients in original units, where the map is linear."""
+        self.penalty_ = self.solution_.penalty
+        self.target_range_ = self._target_range()
+        if not self.moments_.map.linear:
+            return
+        slopes, level = self.moments_.coefficients(self.solution_.theta)
+        self.coef_ = slopes[0] if self._flat else slopes
+        self.intercept_ = float(level[0]) if self._flat else level
+
+    def _target_range(self) -> tuple[Floats, Floats]:
+        rows = self.moments_.map
+        return rows.target_centre - rows.target_half, rows.target_centre + rows.target_half
+
+    def predict(self, X: Any) -> Floats:
+        """Predicted targets; rows are clipped and projected as in the fit."""
+        if not hasattr(self, "moments_"):
+            raise NotFittedError("This PrivateLinearRegression is not fitted yet: call fit.")
+        x = shaped("X", X)
+        matrix_shape(x)
+        if x.shape[1] != self.n_features_in_:
+            raise InvalidArgument(
+                f"X has {x.shape[1]} features, but PrivateLinearRegression is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        rows = self.moments_.map
+        theta = self.moments_.full(self.solution_.theta)
+        found = rows.predictions(rows.design(doubles("X", x)), theta)
+        if self.clip_predictions:
+            found = np.clip(found, *self.target_range_)
+        return found[:, 0] if self._flat else found

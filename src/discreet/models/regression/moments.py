@@ -1,0 +1,350 @@
+"""Noisy moments of rows and targets: one release that serves every model fitted from it (K39).
+
+    plan = plan_moments(lattice, epsilon=1, delta=1e-6)      # nothing is read
+    moments = plan.release(sums(rows, x, y), rows=rows)      # the only step that sees private sums
+
+The matrix of products gets independent noise in all its entries, and is then averaged with its
+transpose: the variance is sigma^2 on the diagonal and sigma^2/2 off it, the least that the
+sensitivity allows (K9, shape c).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import check
+from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.mechanisms.additive import Additive
+from discreet.mechanisms.mechanism import Certificate
+from discreet.models.inputs import Floats
+from discreet.models.regression.lattice import Lattice
+from discreet.models.regression.rows import Ints, RowMap, Sums
+from discreet.noise.bits import Bits, system
+from discreet.queries.budget import Budget, Move, budget
+
+SQUARES_SHARE = Fraction(1, 20)
+SCALING_SHARE = Fraction(1, 5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistic:
+    """A released statistic and what it costs."""
+
+    name: str
+    guarantee: Guarantee
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.guarantee!r}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PrivateMoments:
+    """Noisy Gram matrix, products with the targets, sums of squares, and rows: all public.
+
+    In mapped units: features lie in the unit ball, targets between -1 and 1, and the first column
+    is the intercept, a constant, if there is one. ``rows`` is noisy under add/remove. The columns
+    that are left after `subset` are named by their places in ``kept``.
+    """
+
+    map: RowMap = field(repr=False)
+    gram: Floats = field(repr=False)
+    cross: Floats = field(repr=False)
+    squares: Floats | None = field(repr=False)
+    rows: float
+    sigma: float
+    """Noise of the Gram matrix: on its diagonal; off it, divided by the root of two."""
+    sigma_cross: float
+    sigma_squares: float | None
+    sigma_rows: float
+    """Zero where the number of rows is public."""
+    kept: tuple[int, ...]
+    guarantee: Guarantee
+    relation: Relation
+    released: tuple[Statistic, ...] = field(repr=False)
+    smallest: float | None = field(default=None, repr=False)
+    """The noisy smallest eigenvalue of the whole matrix, if AdaSSP asked for it."""
+    sigma_smallest: float | None = None
+    published_log: float | None = None
+    """The logarithm in the published constants, if these were used."""
+
+    @property
+    def columns(self) -> int:
+        """Columns of the matrix, with the intercept."""
+        return len(self.gram)
+
+    @property
+    def intercept(self) -> float:
+        """The constant in the first column, or 0 if there is none."""
+        grid = self.map.lattice
+        return grid.intercept / grid.steps
+
+    def subset(self, features: Sequence[int]) -> PrivateMoments:
+        """The moments of some features (and the intercept): post-processing, at no cost (K39)."""
+        many = self.map.lattice.features
+        chosen = [check.count("features", place, minimum=0) for place in features]
+        if len(set(chosen)) != len(chosen) or any(place >= many for place in chosen):
+            raise InvalidArgument(f"features must be different places below {many}.")
+        places = [self.kept.index(place) for place in chosen if place in self.kept]
+        if len(places) != len(chosen):
+            raise InvalidArgument("features must be among those that are left in these moments.")
+        first = self.columns - len(self.kept)
+        index = [*range(first), *(first + place for place in places)]
+        return replace(
+            self,
+            gram=self.gram[np.ix_(index, index)],
+            cross=self.cross[index],
+            kept=tuple(chosen),
+        )
+
+    def full(self, theta: Floats) -> Floats:
+        """Coefficients of all columns, with zeros for those that were left out."""
+        grid = self.map.lattice
+        first = grid.columns - grid.features
+        found = np.zeros((grid.columns, grid.outputs))
+        found[:first] = theta[:first]
+        found[[first + place for place in self.kept]] = theta[first:]
+        return found
+
+    def coefficients(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Slopes and intercepts in original units, of mapped coefficients."""
+        return self.map.coefficients(self.full(theta))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MomentsPlan:
+    """Lattice and noise of a release of moments, before a row is read."""
+
+    lattice: Lattice
+    relation: Relation
+    joint: Additive
+    """For the Gram matrix, the products and the count, together."""
+    squares: Additive | None
+    smallest: Additive | None = None
+    """For the smallest eigenvalue of the Gram matrix (K11)."""
+    published_log: float | None = None
+    scaling: tuple[Additive, ...] = ()
+    """For what is released first, to find centres and scales: part of the whole guarantee."""
+
+    @property
+    def released(self) -> tuple[Statistic, ...]:
+        """Each statistic with its cost."""
+        also = "" if self.lattice.intercept else ", number of rows"
+        if self.relation is not Relation.ADD_REMOVE:
+            also = ""
+        found = [
+            *(
+                Statistic(name=f"histograms for centres and scales, round {i}", guarantee=g)
+                for i, g in enumerate((one.guarantee for one in self.scaling), start=1)
+            ),
+            Statistic(name=f"X'X and X'y{also}", guarantee=self.joint.guarantee),
+        ]
+        if self.squares is not None:
+            found.append(Statistic(name="y'y", guarantee=self.squares.guarantee))
+        if self.smallest is not None:
+            name = "smallest eigenvalue of X'X"
+            found.append(Statistic(name=name, guarantee=self.smallest.guarantee))
+        return tuple(found)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What everything costs together (K31)."""
+        first, *others = (one.guarantee for one in self.released)
+        return sum(others, start=first)
+
+    @property
+    def sigma(self) -> float:
+        """Noise of the Gram matrix in mapped units."""
+        return self.joint.std / self.lattice.steps**2
+
+    @property
+    def sigma_cross(self) -> float:
+        """Noise of the products with the targets in mapped units."""
+        return self.joint.std / (self.lattice.steps * self.lattice.target_steps)
+
+    @property
+    def sigma_squares(self) -> float | None:
+        """Noise of the sums of squares in mapped units; None if they are not released."""
+        return None if self.squares is None else self.squares.std / self.lattice.target_steps**2
+
+    @property
+    def sigma_rows(self) -> float:
+        """Noise of the number of rows; zero where it is public."""
+        if self.relation is not Relation.ADD_REMOVE:
+            return 0.0
+        return self.joint.std / (self.lattice.intercept**2 or self.lattice.count_steps)
+
+    def release(self, sums: Sums, *, rows: RowMap, bits: Bits | None = None) -> PrivateMoments:
+        """Exact private sums in, noisy public moments out.
+
+        Theorem: the released numbers keep `guarantee` under the plan's relation.
+        Proof: the vector of all entries of X'X, X'y and the count is whole and moves by at most
+            ``lattice.joint`` in squared norm, that of y'y by ``lattice.squares``; both mechanisms
+            add discrete Gaussian noise that their own laws certify for these moves, together; all
+            else is a function of what they release.
+        Source: K9, K31, K33, K36; docs/theory/regression.md.
+        Needs: sums of rows that this lattice's `RowMap` coded.
+        """
+        grid = self.lattice
+        if rows.lattice != grid:
+            raise InvalidArgument("rows must be coded on the lattice of the plan.")
+        if sums.rows > grid.most_rows:
+            raise OutOfDomain("The sums of so many rows do not fit 64 bits.")
+        source = system() if bits is None else bits
+        d, k = grid.columns, grid.outputs
+        exact = [sums.total[:d, :d].ravel(), sums.total[:d, d:].ravel()]
+        counted = self.relation is Relation.ADD_REMOVE and grid.count_steps > 0
+        if counted:
+            exact.append(np.array([sums.rows * grid.count_steps], dtype=np.int64))
+        noisy = np.asarray(self.joint.release(np.concatenate(exact), bits=source), dtype=np.float64)
+        matrix = noisy[: d * d].reshape(d, d)
+        squares = None
+        if self.squares is not None:
+            own = self.squares.release(sums.total.diagonal()[d:].copy(), bits=source)
+            squares = np.asarray(own, dtype=np.float64) / grid.target_steps**2
+        smallest = None
+        if self.smallest is not None:
+            least = _smallest_eigenvalue(sums.total[:d, :d], rows=sums.rows)
+            smallest = float(self.smallest.release(least, bits=source)) / grid.steps**2
+        if self.relation is not Relation.ADD_REMOVE:
+            many = float(sums.rows)  # public by the relation
+        else:
+            many = noisy[-1] / grid.count_steps if counted else matrix[0, 0] / grid.intercept**2
+        return PrivateMoments(
+            map=rows,
+            gram=(matrix + matrix.T) / (2 * grid.steps**2),
+            cross=noisy[d * d : d * d + d * k].reshape(d, k) / (grid.steps * grid.target_steps),
+            squares=squares,
+            rows=float(many),
+            sigma=self.sigma,
+            sigma_cross=self.sigma_cross,
+            sigma_squares=self.sigma_squares,
+            sigma_rows=self.sigma_rows,
+            kept=tuple(range(grid.features)),
+            guarantee=self.guarantee,
+            relation=self.relation,
+            released=self.released,
+            smallest=smallest,
+            sigma_smallest=None if self.smallest is None else self.smallest.std / grid.steps**2,
+            published_log=self.published_log,
+        )
+
+    def certify(self) -> Certificate:
+        """Recompute the guarantees of the noises from their exact laws."""
+        own = (self.joint, self.squares, self.smallest, *self.scaling)
+        parts = [one for one in own if one is not None]
+        checks = tuple(found for part in parts for found in part.certify().checks)
+        return Certificate(mechanism="moments", guarantee=self.guarantee, checks=checks).demand()
+
+
+def _smallest_eigenvalue(gram: Ints, *, rows: int) -> int:
+    """Rounded down; zero or above.
+
+    Theorem: one row moves it by at most ``row_squared`` (Weyl), and with the rounding of doubles by
+        at most a part 2**-10 more.
+    Proof: the computed value is off by at most ``4 d 2**-52`` times the largest eigenvalue, which
+        is at most ``rows * row_squared``; twice that is below ``2**-10 row_squared`` as long as
+        ``rows * d <= 2**38``. Rounding two numbers down moves them apart by less than one.
+    Source: K4, K11.
+    """
+    if rows * len(gram) > 1 << 38:
+        raise OutOfDomain("AdaSSP takes at most 2**38 entries: use another method.")
+    return max(0, math.floor(float(np.linalg.eigvalsh(gram.astype(np.float64))[0])))
+
+
+def smallest_move(lattice: Lattice, *, rows_per_unit: int = 1) -> Move:
+    """How far a unit moves the smallest eigenvalue, as computed."""
+    row = lattice.row_squared
+    furthest = rows_per_unit * (row + (row >> 10) + 1)
+    return Move(l1=furthest, l2_squared=furthest**2)
+
+
+def moves(lattice: Lattice, *, relation: Relation, rows_per_unit: int = 1) -> tuple[Move, Move]:
+    """How far a unit moves the joint vector, and the sums of squares.
+
+    Theorem: a unit of m rows moves each at most m times as far as one row.
+    Proof: its rows are added (or replaced) one after the other; triangle inequality.
+    """
+    times = check.count("rows_per_unit", rows_per_unit) ** 2
+    joint, squares = lattice.joint(relation) * times, lattice.squares() * times
+    return Move(l1=joint, l2_squared=joint), Move(l1=squares, l2_squared=squares)
+
+
+def plan_moments(  # noqa: PLR0913 - the budget in the words of the house, and how it is split
+    lattice: Lattice,
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    relation: Relation = Relation.ADD_REMOVE,
+    rows_per_unit: int = 1,
+    squares_share: Number = SQUARES_SHARE,
+    smallest_share: Number = 0,
+    scaling: Sequence[Move] = (),
+    scaling_share: Number = SCALING_SHARE,
+) -> MomentsPlan:
+    """Noise for moments on a lattice: epsilon with delta, or rho.
+
+    ``squares_share`` of the budget goes to the sums of squares of the targets, which standard
+    errors need; 0 leaves them out. ``smallest_share`` goes to the smallest eigenvalue, for AdaSSP;
+    ``scaling_share`` to the vectors that move by ``scaling`` and are released first.
+    """
+    amount = gaussian_budget(epsilon=epsilon, delta=delta, rho=rho)
+    parts = {
+        "squares": check.probability("squares_share", squares_share, one=False),
+        "smallest": check.probability("smallest_share", smallest_share, one=False),
+        "scaling": check.probability("scaling_share", scaling_share, one=False, zero=not scaling),
+    }
+    if not scaling:
+        parts["scaling"] = Fraction(0)
+    left = 1 - sum(parts.values(), start=Fraction(0))
+    if left <= 0:
+        raise InvalidArgument("The shares must leave something for the moments themselves.")
+    joint, squares = moves(lattice, relation=relation, rows_per_unit=rows_per_unit)
+    wanted = [(joint, left), *((one, parts["scaling"] / len(scaling)) for one in scaling)]
+    if parts["squares"]:
+        wanted.append((squares, parts["squares"]))
+    if parts["smallest"]:
+        wanted.append((smallest_move(lattice, rows_per_unit=rows_per_unit), parts["smallest"]))
+    noises = list(
+        gaussians(
+            amount,
+            [move for move, _ in wanted],
+            shares=[share for _, share in wanted],
+            relation=relation,
+        )
+    )
+    return MomentsPlan(
+        lattice=lattice,
+        relation=relation,
+        joint=noises[0],
+        scaling=tuple(noises[1 : 1 + len(scaling)]),
+        smallest=noises.pop() if parts["smallest"] else None,
+        squares=noises.pop() if parts["squares"] else None,
+    )
+
+
+def gaussian_budget(*, epsilon: Number | None, delta: Number | None, rho: Number | None) -> Budget:
+    """A budget for Gaussian noise."""
+    found = budget(epsilon=epsilon, delta=delta, rho=rho)
+    if found.rho is None and found.delta is None:
+        raise InvalidArgument("delta must be given with epsilon: the noise is Gaussian. Or rho.")
+    return found
+
+
+def gaussians(
+    amount: Budget, wanted: Sequence[Move], *, shares: Sequence[Fraction], relation: Relation
+) -> tuple[Additive, ...]:
+    """Discrete Gaussian mechanisms that cost the amount together."""
+    noises = amount.mechanisms(wanted, shares=shares, relation=relation)
+    found = tuple(one for one in noises if isinstance(one, Additive))
+    if len(found) != len(noises):
+        raise Unsupported("Only additive noise is planned here.")
+    return found

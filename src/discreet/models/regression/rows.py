@@ -1,0 +1,175 @@
+"""From rows to whole steps: public constants, a projection, and rounding that keeps the norm.
+
+Every function here acts on one row at a time, by constants that are public or privately released:
+neighbouring tables stay neighbours. All arithmetic is elementwise, in a fixed order, so that every
+engine and every chunking gives the same integers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.models.inputs import Floats
+from discreet.models.regression.lattice import Lattice
+
+Mapping: TypeAlias = Literal["ball", "row", "box"]
+Ints: TypeAlias = NDArray[np.int64]
+
+CHUNK = 1 << 13
+# Beyond this many radii a value is taken as that far: its direction is all that counts.
+_FAR = 2.0**100
+_MARGIN = 2.0**-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowMap:
+    """How a row is clipped, centred, scaled, projected and rounded (K16, K17, K35).
+
+    Features become ``z = (x - centre) / scale`` after clipping to ``[lower, upper]``, then
+    ``z / radius``: projected to the unit ball ("ball"; and "box", where the radius holds the whole
+    box), or divided by their norm ("row"). Targets become ``(y - target_centre) / target_half``,
+    clipped to -1 and 1.
+    """
+
+    lattice: Lattice
+    mapping: Mapping
+    lower: Floats
+    upper: Floats
+    centre: Floats
+    scale: Floats
+    radius: float
+    target_centre: Floats
+    target_half: Floats
+
+    @property
+    def linear(self) -> bool:
+        """Whether coefficients in original units exist (for rows inside of the ball)."""
+        return self.mapping != "row"
+
+    def features(self, x: Floats) -> Floats:
+        """Mapped features, unrounded: what coefficients are multiplied with in a prediction."""
+        z = self._scaled(x, 1.0)
+        z *= self._factor(z, 1.0)[:, None]
+        return z
+
+    def design(self, x: Floats) -> Floats:
+        """Mapped features behind the intercept, as the coefficients want them."""
+        mapped = self.features(x)
+        if not self.lattice.intercept:
+            return mapped
+        constant = self.lattice.intercept / self.lattice.steps
+        return np.column_stack((np.full(len(mapped), constant), mapped))
+
+    def codes(self, x: Floats, y: Floats) -> Floats:
+        """Rows ``(intercept, u, v)`` of integers, held as doubles.
+
+        Theorem: ``|u|^2 <= steps^2`` and ``|v_i| <= target_steps``, in exact integers.
+        Proof: rounding moves a row by at most ``sqrt(d)/2`` steps, which the radius leaves room
+            for; whatever the rounding of doubles did, rows that are still too long, by the exact
+            sum of their squares, are cut towards zero until they are not. Targets are clipped.
+        Source: K36.
+        """
+        grid = self.lattice
+        room = grid.steps - math.sqrt(grid.features) / 2 - _MARGIN
+        first = grid.columns - grid.features
+        out = np.empty((len(x), grid.columns + grid.outputs))
+        if first:
+            out[:, 0] = grid.intercept
+        u = out[:, first : grid.columns]
+        z = self._scaled(x, float(grid.steps))
+        z *= self._factor(z, room)[:, None]
+        np.rint(z, out=u)
+        long = np.einsum("ij,ij->i", u, u) > grid.steps**2  # exact: below 2**53
+        while long.any():
+            u[long] = np.trunc(u[long] * 0.999)
+            long = np.einsum("ij,ij->i", u, u) > grid.steps**2
+        v = out[:, grid.columns :]
+        np.subtract(y, self.target_centre, out=v)
+        v *= grid.target_steps / self.target_half
+        np.clip(v, -grid.target_steps, grid.target_steps, out=v)
+        np.rint(v, out=v)
+        return out
+
+    def _scaled(self, x: Floats, steps: float) -> Floats:
+        z = np.clip(x, self.lower, self.upper)
+        z -= self.centre
+        z *= steps / (self.scale * self.radius)
+        return np.clip(z, -_FAR, _FAR, out=z)
+
+    def _factor(self, z: Floats, room: float) -> Floats:
+        """What brings rows to a norm of at most ``room``, or of just that; zeros stay."""
+        square = np.zeros(len(z))
+        for column in z.T:  # in a fixed order, whatever the layout
+            square += column * column
+        norm = np.sqrt(square)
+        if self.mapping == "row":
+            return np.divide(room, norm, out=np.zeros_like(norm), where=norm > 0)
+        return np.divide(room, norm, out=np.ones_like(norm), where=norm > room)
+
+    def coefficients(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Slopes (outputs x features) and intercepts in original units (K21).
+
+        Theorem: ``slopes @ x + intercepts`` equals ``target_centre + target_half * design(x) @
+            theta`` for every x within the bounds and the ball.
+        Proof: there the map is affine: ``design(x)`` is ``(a, (x - centre) / (scale radius))``.
+        """
+        first = self.lattice.columns - self.lattice.features
+        slopes = theta[first:].T * self.target_half[:, None] / (self.scale * self.radius)
+        constant = self.lattice.intercept / self.lattice.steps
+        level = constant * theta[0] if first else np.zeros(self.lattice.outputs)
+        return slopes, self.target_centre + self.target_half * level - slopes @ self.centre
+
+    def predictions(self, design: Floats, theta: Floats) -> Floats:
+        """Predicted targets in original units."""
+        return self.target_centre + self.target_half * (design @ theta)
+
+
+def box_radius(lower: Floats, upper: Floats, centre: Floats, scale: Floats) -> float:
+    """The radius that holds all rows between the bounds."""
+    reach = np.maximum(np.abs(lower - centre), np.abs(upper - centre)) / scale
+    return math.sqrt(float(np.square(reach).sum())) * (1 + 2.0**-40)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """Exact products of all columns of the codes, and the number of rows: private, mergeable."""
+
+    total: Ints
+    rows: int
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(self.total + other.total, self.rows + other.rows)
+
+    def __repr__(self) -> str:
+        return "Sums(private)"
+
+
+def flat_sums(rows: RowMap, x: Floats, y: Floats) -> Ints:
+    """The exact sums of some rows, as one array: the products, then the number of rows.
+
+    Doubles add and multiply whole numbers exactly below 2**53, in any order; a chunk of 2**13 rows
+    with products below 2**36 stays far below.
+    """
+    size = rows.lattice.columns + rows.lattice.outputs
+    total = np.zeros(size * size + 1, dtype=np.int64)
+    for start in range(0, len(x), CHUNK):
+        codes = rows.codes(x[start : start + CHUNK], y[start : start + CHUNK])
+        total[:-1] += (codes.T @ codes).astype(np.int64).ravel()
+    total[-1] = len(x)
+    return total
+
+
+def read_sums(lattice: Lattice, flat: Ints) -> Sums:
+    """The sums in an array of `flat_sums`."""
+    size = lattice.columns + lattice.outputs
+    return Sums(flat[:-1].reshape(size, size), int(flat[-1]))
+
+
+def sums(rows: RowMap, x: Floats, y: Floats) -> Sums:
+    """The exact sums of some rows in memory; those of disjoint rows add up."""
+    return read_sums(rows.lattice, flat_sums(rows, x, y))
