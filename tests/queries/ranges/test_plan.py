@@ -29,7 +29,10 @@ def planned(size, workload, cost, **more):
     return plan_ranges(integers(1, size), workload, cost, **more)
 
 
-# ── the published tree, corrected: every node noised once with the whole tree's sensitivity ────
+# ── published trees, corrected for privacy ─────────────────────────────────────────────────────
+# A node of Friis 2021 (section 7.2) carries the noise of its whole path from the root; as that is
+# T L for a unit triangular T, the noise must have the scale 1 + (B - 1) h of the rows of T^-1 A
+# (F12). A node of Dwork and Roth 2014 carries its own noise only, of scale h + 1 (F10).
 
 
 def decompositions(a, b, branching, height):
@@ -59,13 +62,65 @@ def drawn(workload, size):
     return a, a + r - 1
 
 
-def published(size, workload, branching):
-    """Mean variance of the corrected tree at epsilon 1, without inference."""
+def digit_sums(numbers, branching):
+    """How many nodes make up the first ``numbers`` leaves below a node."""
+    total, left = np.zeros(len(numbers)), numbers.copy()
+    while left.any():
+        total += left % branching
+        left //= branching
+    return total
+
+
+def on_paths(a, b, branching, height):
+    """Sum of squares of how often the variable of each node enters a range (F12)."""
+    nodes = decompositions(a, b, branching, height)
+    squares = nodes.copy()
+    for level in range(height + 1):
+        block = branching**level
+        left, right = a // block, b // block
+        whole = (left == right) & (b - a + 1 < block)
+        squares += np.where(whole, nodes**2, 0)
+        for reach in ((left + 1) * block - a, b + 1 - right * block):
+            part = (left != right) & (reach < block)
+            squares += np.where(part, digit_sums(np.where(part, reach, 0), branching) ** 2, 0)
+    return squares
+
+
+def published(size, workload, branching, *, pushed_down=False):
+    """Mean variance of a corrected tree at epsilon 1, without inference."""
     height = 0
     while branching**height < size:
         height += 1
-    nodes = decompositions(*drawn(workload, size), branching, height)
-    return DiscreteLaplace(height + 1).variance * float(nodes.mean())
+    if pushed_down:
+        scale, squares = 1 + (branching - 1) * height, on_paths
+    else:
+        scale, squares = height + 1, decompositions
+    entering = squares(*drawn(workload, size), branching, height)
+    return DiscreteLaplace(scale).variance * float(entering.mean())
+
+
+@pytest.mark.parametrize(("branching", "height"), [(2, 4), (3, 3), (4, 2)])
+def test_noise_on_paths_by_adding_it_up(branching, height):
+    leaves = branching**height
+    tree_rows, above = [], []  # every node as its leaves; its path from the root
+    for level in range(height + 1):
+        for k in range(leaves // branching**level):
+            row = np.zeros(leaves)
+            row[k * branching**level : (k + 1) * branching**level] = 1
+            tree_rows.append(row)
+    tree_rows = np.array(tree_rows)
+    above = np.array([[(up >= row).all() for up in tree_rows] for row in tree_rows], dtype=float)
+    scale = np.abs(np.linalg.solve(above, tree_rows)).sum(axis=0).max()
+    assert round(scale, 9) == 1 + (branching - 1) * height
+    a, b, _ = w.listed(w.all_ranges(), leaves)
+    for first, last, found in zip(a, b, on_paths(a, b, branching, height), strict=True):
+        wanted = np.zeros(leaves)
+        wanted[first : last + 1] = 1
+        taken = np.zeros(len(tree_rows))
+        for index in reversed(range(len(tree_rows))):  # the largest nodes first
+            if (tree_rows[index] <= wanted).all():
+                taken[index], wanted = 1, wanted - tree_rows[index]
+        assert found == ((taken @ above) ** 2).sum()
 
 
 def test_decompositions_that_are_printed():
@@ -84,11 +139,15 @@ def test_decompositions_that_are_printed():
 
 
 def ratios(sizes):
-    """How many times smaller the RMSE of the planner's choice is, by degree of the tree."""
+    """How many times smaller the RMSE of the planner's choice is: both trees, by degree."""
     for size in sizes:
         for workload in WORKLOADS:
             best = planned(size, workload, budget(epsilon=1)).candidates[0]
-            found = [math.sqrt(published(size, workload, b) / best.mean) for b in (2, 3, 4)]
+            found = [
+                math.sqrt(published(size, workload, b, pushed_down=pushed) / best.mean)
+                for pushed in (True, False)
+                for b in (2, 3, 4)
+            ]
             yield size, workload, best, found
 
 
@@ -99,11 +158,12 @@ def check_ratios(sizes):
             *map("{:.2f}".format, found),
         )
         # Searches end a little differently on other machines: one percent of room.
-        assert found[0] >= 3
-        assert found[1] >= 2.7
-        assert found[2] >= 2.3
+        assert min(found[:3]) >= 2.5
+        assert found[3] >= 3
+        assert found[4] >= 2.7
+        assert found[5] >= 2.3
         if not isinstance(workload, w.Prefixes):
-            assert found[2] >= (2.42 if size == 65536 else 2.48)
+            assert found[5] >= (2.42 if size == 65536 else 2.48)
 
 
 def test_better_than_the_published_tree_on_a_small_domain():
