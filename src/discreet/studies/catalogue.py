@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from discreet.core.errors import InvalidArgument
+from discreet.studies.biswal_inference.plan import BISWAL_INFERENCE
 from discreet.studies.biswal_mechanisms.plan import BISWAL_MECHANISMS
 from discreet.studies.friis.plan import FRIIS
 from discreet.studies.study import Plan
 
-PLANS = {plan.name: plan for plan in (FRIIS, BISWAL_MECHANISMS)}
+PLANS = {plan.name: plan for plan in (FRIIS, BISWAL_MECHANISMS, BISWAL_INFERENCE)}
 
 
 def planned(name: str) -> Plan:
