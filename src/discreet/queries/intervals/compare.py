@@ -18,7 +18,7 @@ from discreet.core import check
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.mechanisms.values import read
-from discreet.queries.intervals.studentised import Interval
+from discreet.queries.intervals.interval import Interval
 
 Statistic: TypeAlias = Literal["mean", "variance"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from discreet.core import check
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.noise.bits import Bits, seeded
-from discreet.queries.intervals.law import Floats
+from discreet.noise.law import Floats
 
 Method: TypeAlias = Callable[[Floats, Bits], tuple[Floats, Floats]]
 """Ends of one interval for each row of a table of made-up columns."""

@@ -52,26 +52,14 @@ def normal_exceeds(x: Floats, sigma: Floats, noise: float) -> Floats:
     return np.asarray(ndtr(-x / np.hypot(sigma, noise)))
 
 
-def student(rows: int, *, tail: float) -> float:
-    """How much wider Student's law is than the normal one, with ``rows - 1`` degrees of freedom."""
-    return float(stdtrit(rows - 1, tail) / ndtri(tail))
+def student(freedom: int, *, tail: float) -> float:
+    """How much wider Student's law is than the normal one, with so many degrees of freedom."""
+    return float(stdtrit(freedom, tail) / ndtri(tail))
 
 
-def hoeffding(rows: int, *, tail: float) -> float:
-    """A mean of ``rows`` independent numbers in [0, 1] passes its expectation by more: one side."""
-    return math.sqrt(-math.log(tail) / (2 * rows))
-
-
-def bernstein(variance: float, rows: int, *, tail: float) -> float:
-    """The same, for a known variance."""
-    part = -math.log(tail) / rows
-    return part / 3 + math.sqrt(2 * variance * part + (part / 3) ** 2)
-
-
-def empirical_bernstein(variance: Floats, rows: int, *, tail: float) -> Floats:
-    """The same, for a bound on the sample variance (Maurer, Pontil 2009, theorem 4)."""
-    log = -math.log(tail / 2)
-    return np.asarray(np.sqrt(2 * variance * log / rows) + 7 * log / (3 * (rows - 1)))
+def normal_points(many: int) -> Floats:
+    """Quantiles of the standard normal law, each for an equal share of it."""
+    return np.asarray(ndtri((np.arange(many) + 0.5) / many))
 
 
 def exceeds(x: Floats, sigma: Floats, scale: Floats) -> Floats:

@@ -1,121 +1,81 @@
-"""Confidence intervals for the mean of the population a private column was drawn from.
+"""An interval from a noisy estimate and its noisy standard error.
 
-The number of rows is public and one row is replaced between neighbours. The column is clipped to
-declared bounds and put on a grid; its sum and its variance are whole numbers of steps, and get
-noise by the exact mechanisms. All else is post-processing.
+Column and standard error are whole numbers that get noise by the exact mechanisms; all else is
+post-processing. See docs/theory/intervals.md.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.errors import OutOfDomain
-from discreet.core.exact import ceil_div
-from discreet.core.relation import Relation
 from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.column import Column
-from discreet.mechanisms.laplace import laplace
-from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.mechanisms.values import read
-from discreet.noise.bits import Bits, system
-from discreet.noise.law import Ints
-from discreet.queries.intervals import law
-from discreet.queries.intervals.law import Floats
+from discreet.mechanisms.mechanism import Certificate
+from discreet.noise.bits import Bits
+from discreet.noise.law import Floats
+from discreet.queries.intervals import chernoff, law
+from discreet.queries.intervals.interval import (
+    Answers,
+    IntervalForecast,
+    IntervalPlan,
+    laplace_points,
+)
+from discreet.queries.intervals.statistics import MeanOf, Statistic, VarianceOf
 
 Method: TypeAlias = Literal["safe", "calibrated", "published"]
 Assume: TypeAlias = Literal["normal", "nothing"]
 
-LARGEST_SPAN = 1 << 27
-LARGEST_SUM = 1 << 53
-_LOW_BITS = 14
 _ROUNDING = 1 + 2.0**-40
 _POINTS = 64
+_PLACES = 1024
+# Between two places of `_hull`, on its scale of angles, a line is off by at most this.
+_BEND = 3e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """A released interval; nothing in it is private."""
+class Studentised(IntervalPlan):
+    """A noisy mean, variance or difference with its interval.
 
-    low: float
-    high: float
-    value: float
-    """The noisy mean, before it is kept within the bounds."""
-    spread: float | None
-    """What was taken as the standard deviation of the rows."""
-    nominal: float
-    guaranteed: float | None
+    Made by `mean_interval`, `variance_interval` and `difference_interval`.
+    """
 
-    @property
-    def width(self) -> float:
-        """Of the interval, cut off at the declared bounds."""
-        return self.high - self.low
-
-    def __str__(self) -> str:
-        return (
-            f"{self.value:.6g}, {100 * self.nominal:g} % within {self.low:.6g} to {self.high:.6g}"
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IntervalForecast:
-    """An interval before it is released, from public numbers only."""
-
-    width: float
-    """Expected, if the rows have the stated standard deviation."""
-    largest: float
-    """What no released interval exceeds."""
-    plain: float
-    """The width without privacy: the normal interval with a known spread."""
-    std: float
-    nominal: float
-    guaranteed: float | None
-    needs: str
-
-    def __str__(self) -> str:
-        return (
-            f"{100 * self.nominal:g} % interval of width {self.width:.4g} if the standard "
-            f"deviation is {self.std:.4g} ({self.plain:.4g} without privacy, at most "
-            f"{self.largest:.4g}); holds for {self.needs}"
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeanInterval(Mechanism):
-    """A noisy mean with its confidence interval. Made by `mean_interval`."""
-
-    column: Column
-    rows: int
+    statistic: Statistic
     centre: Additive
     spread: Additive | None
-    """Noise on the variance, if it is released."""
-    variance: float | None
-    """Known to the public, if at all."""
+    """Noise on the squared standard error, if it is released."""
+    known: float | None
+    """The squared standard error, if the public knows it."""
     level: float
     gamma: float
-    """What may fail because of the noise on the variance."""
+    """What may fail because of the noise on the standard error."""
     reach: float
-    """What is added to a noisy variance, in scales of its noise."""
+    """What is added to a noisy squared standard error, in scales of its noise."""
     tail: float
-    """What may fail on each side, given the variance in use."""
+    """What may fail on each side, given the standard error in use."""
+    outer: float
+    """The same for the largest standard error that there can be."""
     method: Method
     assume: Assume
 
     @property
+    def rows(self) -> int:  # type: ignore[override]  # the statistic says it
+        """How many numbers a column has."""
+        return self.statistic.rows
+
+    @property
     def guarantee(self) -> Guarantee:
-        """What one release costs: the noisy mean, and the noisy variance if there is one."""
-        mean = self.centre.guarantee
-        return mean if self.spread is None else mean + self.spread.guarantee
+        """What one release costs: the noisy estimate, and its noisy error if there is one."""
+        value = self.centre.guarantee
+        return value if self.spread is None else value + self.spread.guarantee
 
     @property
     def std(self) -> float:
-        """Standard deviation of the noise on the mean."""
+        """Standard deviation of the noise on the estimate."""
         return self.centre.std * self._unit
 
     @property
@@ -131,225 +91,269 @@ class MeanInterval(Mechanism):
         if self.method == "published" and self.spread is not None:
             return "independent rows, so many that the noise on the variance does not matter"
         if self.method == "calibrated":
-            return "independent rows, so many that their mean is normal (computed on a grid)"
-        return "independent rows, so many that their mean is normal"
+            return "independent rows, so many that the estimate is normal (computed on a grid)"
+        return "independent rows, so many that the estimate is normal"
 
-    def release(self, values: ArrayLike, *, bits: Bits | None = None) -> Interval:
-        """The interval for one private column."""
-        given = read(values)
-        if len(given.shape) != 1 or given.size != self.rows:
-            raise OutOfDomain(f"values must be {self.rows} numbers, the declared number of rows.")
-        mean, variance = self._noisy(given.doubles[None, :], system() if bits is None else bits)
-        used = self._spread(variance)
-        low, high = self._ends(mean, used)
-        return Interval(
-            low=float(low[0]),
-            high=float(high[0]),
-            value=float(mean[0]),
-            spread=None if self._plain_cap else math.sqrt(float(used[0])),
-            nominal=self.level,
-            guaranteed=self.guaranteed,
+    def answers(self, tables: Floats, bits: Bits) -> Answers:
+        """Intervals of private columns."""
+        return self.read(*self.noisy(*self.statistic.numbers(tables), bits))
+
+    def noisy(self, centre: Floats, error: Floats, bits: Bits) -> tuple[Floats, Floats | None]:
+        """Noisy estimates and, if they are released, noisy squared standard errors."""
+        value = np.asarray(self.centre.release(centre, bits=bits)) * self._unit
+        value += self.statistic.offset
+        if self.spread is None:
+            return value, None
+        return value, np.asarray(self.spread.release(error, bits=bits)) * self._error_unit
+
+    def read(self, value: Floats, error: Floats | None) -> Answers:
+        """Intervals from what was released: post-processing."""
+        used = self._used(error, len(value))
+        low, high = self._ends(value, used)
+        shown = self.known is not None or error is not None
+        return Answers(
+            low=low,
+            high=high,
+            value=value,
+            spread=self._rows_std(used) if shown else None,
+            released=(value,) if error is None else (value, error),
         )
 
-    def simulate(self, tables: Floats, bits: Bits) -> tuple[Floats, Floats]:
-        """Ends of one interval for each row of ``tables``: made-up columns, for `coverage`."""
-        if tables.ndim != 2 or tables.shape[1] != self.rows:
-            raise OutOfDomain(f"tables must have {self.rows} columns, the declared number of rows.")
-        mean, variance = self._noisy(tables, bits)
-        return self._ends(mean, self._spread(variance))
+    def forecast(self, std: float, mean: float | None = None) -> IntervalForecast:
+        """The width before release, if the rows have this standard deviation: a public guess.
 
-    def forecast(self, std: float) -> IntervalForecast:
-        """The width before release, if the rows have this standard deviation: a public guess."""
-        public = np.full(1, self._cap if self.variance is None else self.variance)
-        used = public
+        With a guess of the ``mean``, too, its distance to the bounds is made use of.
+        """
+        at, error, shown = self.statistic.guess(std)
+        low, high = self.statistic.bounds
+        errors = None
         if self.spread is not None:
-            used = std**2 + _laplace_points() * self._noise_on_variance
-        widths = np.minimum(2 * self._half(self._spread(used)), self._range)
-        largest = 2 * self._half(public)
-        plain = 2 * law.normal(np.full(1, std), 0.0, tail=(1 - self.level) / 2)
+            errors = shown + laplace_points(_POINTS) * self._error_noise
+        used, places = self._used(errors, 1), np.full(1, at)
+        if mean is not None:
+            noise = math.hypot(self.std, math.sqrt(error))
+            places = mean + noise * law.normal_points(_POINTS)
+        lower, upper = self._ends(np.repeat(places, len(used)), np.tile(used, len(places)))
+        everywhere = np.linspace(low, high, _POINTS + 1)
+        most = self.statistic.most if self.known is None else self.known
+        first, last = self._ends(everywhere, np.full(len(everywhere), most))
+        plain = 2 * float(law.normal(np.full(1, math.sqrt(error)), 0.0, tail=self._alpha / 2)[0])
+        about = "" if mean is None else f" and the mean {mean:.4g}"
         return IntervalForecast(
-            width=float(widths.mean()),
-            largest=min(float(largest[0]), self._range),
-            plain=min(float(plain[0]) / math.sqrt(self.rows), self._range),
-            std=std,
+            width=float((upper - lower).mean()),
+            largest=float((last - first).max()),
+            plain=min(plain, high - low),
+            guess=f"the standard deviation is {std:.4g}{about}",
             nominal=self.level,
             guaranteed=self.guaranteed,
             needs=self.needs,
         )
 
     def worst_miss(self) -> float:
-        """How often the interval misses at worst, over all variances, if the mean is normal.
+        """How often the interval misses at worst, over all variances, if the estimate is normal.
 
-        Given the sample variance s^2, the mean of the rows is taken as normal with variance
-        s^2 / n, widened by Student's factor if the interval is. What is missed, on average over
-        the noise of the variance, is computed, not simulated, for variances on a fine grid up to
-        the largest that there can be.
+        Given its squared error s^2, the estimate is taken as normal with that variance, widened by
+        Student's factor if the interval is. What is missed, on average over the noise of the error,
+        is computed, not simulated, for errors on a fine grid up to the largest that there can be.
         """
-        assert self.centre.grid is not None  # noqa: S101 - made on reals
         if self.spread is None:
-            return 2 * self.tail
-        noise = self.centre.grid.scale * self._unit
-        edges = np.linspace(0.0, 1.0, _POINTS + 1) ** 2  # spreads, denser near zero
-        halves = self._half(self._cap * edges**2)
-        true = self._cap * np.geomspace(1e-7, 1.0, _POINTS)[:, None]
-        used = self._spread(true + _laplace_points() * self._noise_on_variance)
-        half = np.interp(np.sqrt(used / self._cap), edges, halves)
-        wider = law.student(self.rows, tail=self.tail) if self.method != "published" else 1.0
-        sigma = np.broadcast_to(np.sqrt(true / self.rows) * wider, half.shape)
+            return 2 * max(self.tail, self.outer)
+        edges = np.linspace(0.0, 1.0, _POINTS + 1) ** 2  # deviations, denser near zero
+        most = self.statistic.most
+        halves = self._half(most * edges**2)
+        true = most * np.geomspace(1e-7, 1.0, _POINTS)[:, None]
+        used = self._used(true + laplace_points(_POINTS) * self._error_noise, 1)
+        half = np.interp(np.sqrt(used / most), edges, halves)
+        sigma = np.broadcast_to(np.sqrt(true), half.shape)
+        if self.method != "published":
+            # At worst the largest error at the true parameter is the true one.
+            outer = np.interp(np.sqrt(true / most), edges, self._widest(most * edges**2))
+            half = np.minimum(half, outer)
+            sigma = sigma * law.student(self.statistic.freedom, tail=self.tail)
         if self.centre.name == "laplace":
-            sides = law.exceeds(half, sigma, np.maximum(noise, sigma / 1e4))
+            sides = law.exceeds(half, sigma, np.maximum(self._noise, sigma / 1e4))
         else:
-            sides = law.normal_exceeds(half, sigma, noise)
+            sides = law.normal_exceeds(half, sigma, self._noise)
         return 2 * float(sides.mean(axis=1).max())
 
     def certify(self) -> Certificate:
         """Recompute the guarantees of both noises from their exact laws."""
         parts = [self.centre] if self.spread is None else [self.centre, self.spread]
         checks = tuple(check for part in parts for check in part.certify().checks)
-        return Certificate(
-            mechanism="mean_interval", guarantee=self.guarantee, checks=checks
-        ).demand()
+        return Certificate(mechanism="interval", guarantee=self.guarantee, checks=checks).demand()
 
     @property
-    def _range(self) -> float:
-        return self.column.span * self.column.step
+    def _alpha(self) -> float:
+        return 1 - self.level
 
     @property
     def _unit(self) -> float:
-        """A step of the sum, in the unit of the mean."""
-        return self.column.step / self.rows
+        return self.statistic.units[0]
 
     @property
-    def _cap(self) -> float:
-        """The largest variance of a sample between the bounds (Popoviciu)."""
-        return self._range**2 / 4 * self.rows / (self.rows - 1)
+    def _error_unit(self) -> float:
+        return self.statistic.units[1]
 
     @property
-    def _plain_cap(self) -> bool:
-        return self.spread is None and self.variance is None
+    def _noise(self) -> float:
+        """Laplace scale, or Gaussian deviation, of the noise on the estimate."""
+        assert self.centre.grid is not None  # noqa: S101 - made on reals
+        return self.centre.grid.scale * self._unit
 
     @property
-    def _shift(self) -> int:
-        return variance_shift(self.column.span, self.rows)
-
-    @property
-    def _noise_on_variance(self) -> float:
-        """Laplace scale of the noise, in the unit of the variance."""
+    def _error_noise(self) -> float:
+        """Laplace scale of the noise on the squared standard error."""
         assert self.spread is not None  # noqa: S101 - asked only where it is
         assert self.spread.grid is not None  # noqa: S101 - made on reals
-        return self.spread.grid.scale * self._variance_unit
+        return self.spread.grid.scale * self._error_unit
 
-    @property
-    def _variance_unit(self) -> float:
-        pairs = self.rows * (self.rows - 1)
-        return math.ldexp(1 / pairs, self._shift + 2 * self.column.exponent)
+    def _rows_std(self, error: Floats) -> Floats:
+        """The standard deviation of rows for which the standard error would be this."""
+        rows = self.statistic.guess(1.0)[1] if isinstance(self.statistic, MeanOf) else 1.0
+        return np.asarray(np.sqrt(error / rows))
 
-    def _noisy(self, tables: Floats, bits: Bits) -> tuple[Floats, Floats]:
-        """Noisy means and, if it is released, noisy variances of private columns."""
-        total, pairs = sums(self.column, tables)
-        noisy = np.asarray(self.centre.release(total.astype(np.float64), bits=bits))
-        mean = self.column.first * self.column.step + noisy * self._unit
-        if self.spread is None:
-            return mean, np.full(len(mean), self._cap if self.variance is None else self.variance)
-        steps = np.array([number >> self._shift for number in pairs], dtype=np.float64)
-        return mean, np.asarray(self.spread.release(steps, bits=bits)) * self._variance_unit
+    def _correction(self, parameter: Floats) -> Floats:
+        return self.statistic.correction(parameter)
 
-    def _spread(self, variance: Floats) -> Floats:
-        """The variance to use, from the noisy one (C11, or C10 as published).
+    def _used(self, error: Floats | None, many: int) -> Floats:
+        """The squared error to use, from the noisy one (C11, or C10 as published).
 
-        Theorem: P(sample variance > result) <= gamma for the method "safe".
+        Theorem: P(squared error > result) <= gamma for the method "safe".
         Proof: there ``reach`` is log(1 / 2 gamma), and Laplace noise is below minus that many
-            scales with probability gamma; what rounding down
-            to a step took away is added; neither clamp goes below the sample variance.
+            scales with probability gamma; what rounding down to a step took away is added; neither
+            clamp goes below the squared error.
         """
-        if self.spread is None:
-            return variance
+        if self.known is not None:
+            return np.full(many, self.known)
+        if self.spread is None or error is None:
+            return np.full(many, self.statistic.most)
         if self.method == "published":
-            return np.maximum(variance, 0.0)
-        reach = self._noise_on_variance * self.reach + self._variance_unit
-        return np.clip(variance + reach * _ROUNDING, 0.0, self._cap)
+            return np.maximum(error, 0.0)
+        if self.assume == "nothing":
+            return np.clip(error + self._error_unit, 0.0, self.statistic.most)
+        added = self._error_noise * self.reach + self._error_unit
+        return np.clip(error + added * _ROUNDING, 0.0, self.statistic.most)
 
-    def _half(self, variance: Floats) -> Floats:
-        """Half-widths for the variances in use.
+    def _half(self, error: Floats) -> Floats:
+        """Half-widths for the squared errors in use.
 
-        Theorem: for "safe", the interval misses the mean of the (clipped) law with probability at
-            most ``1 - level``, over rows and noise: always if nothing is assumed; otherwise if the
-            mean of the rows is normal and their sample variance is that of their law.
-        Proof: gamma fails for the variance (see `_spread`), the rest is the exact law of the sum
-            of sampling error and noise; or, if nothing is assumed, half of the rest each for the
-            noise and for a bound of Hoeffding, Bernstein, or Maurer and Pontil. Union bound. That
-            the sample variance varies is met by Student's factor: exact without noise. For
-            "calibrated" see `worst_miss`.
+        Theorem: for "safe", the interval misses the parameter of the (clipped) law with probability
+            at most ``1 - level``, over rows and noise: always if nothing is assumed; otherwise if
+            the estimate is normal and its squared error is that of the law.
+        Proof: gamma fails for the squared error (see `_used`), the rest is the exact law of the sum
+            of sampling error and noise; or, if nothing is assumed, a bound of Chernoff for it
+            (`chernoff`). Union bound. That the squared error varies is met by Student's factor:
+            exact without noise. For "calibrated" see `worst_miss`.
         Source: C9-C12; docs/theory/intervals.md.
         """
-        assert self.centre.grid is not None  # noqa: S101 - made on reals
         if self.assume == "nothing":
-            alpha = 2 * self.tail
-            reach = self.centre.interval(1 - alpha / 2)[1] * self._unit
-            return self._outward(reach + self._range * self._any(variance, tail=alpha / 4))
-        sigma = np.sqrt(variance / self.rows)
+            return self._outward(self._any(error))
+        sigma = np.sqrt(error)
         if self.method != "published" and self.spread is not None:
-            sigma = sigma * law.student(self.rows, tail=self.tail)
-        exact = law.normal_laplace if self.centre.name == "laplace" else law.normal
-        noise = self.centre.grid.scale * self._unit
-        return self._outward(exact(sigma, noise, tail=self.tail))
+            sigma = sigma * law.student(self.statistic.freedom, tail=self.tail)
+        return self._outward(self._exact(sigma, self.tail))
 
-    def _any(self, variance: Floats, *, tail: float) -> Floats:
-        """Sampling error for any law, as a share of the range."""
-        scaled = variance / self._range**2
+    def _widest(self, error: Floats) -> Floats:
+        """Half-widths for squared errors of laws, not of samples."""
+        return self._outward(self._exact(np.sqrt(error), self.outer))
+
+    def _exact(self, sigma: Floats, tail: float) -> Floats:
+        exact = law.normal_laplace if self.centre.name == "laplace" else law.normal
+        return exact(sigma, self._noise, tail=tail)
+
+    def _any(self, error: Floats) -> Floats:
+        """For any law: from a public variance, or from a noisy one."""
+        if not isinstance(self.statistic, MeanOf) or (self.known is None and self.spread is None):
+            return np.full(len(error), np.inf)  # what `_hull` says is all
+        variances, halves = _bennett(self)
+        square = error * self.rows
         if self.spread is not None:
-            return law.empirical_bernstein(scaled, self.rows, tail=tail)
-        if self.variance is None:
-            return np.full(len(scaled), law.hoeffding(self.rows, tail=tail))
-        return np.full(len(scaled), law.bernstein(float(scaled[0]), self.rows, tail=tail))
+            shown, upper = chernoff.upper_variance(
+                VarianceOf(column=self.statistic.column, size=self.rows),
+                self.spread,
+                self._error_unit * self.rows,
+                tail=self.gamma,
+            )
+            square = upper[np.clip(np.searchsorted(shown, square, "right") - 1, 0, None)]
+        return halves[np.clip(np.searchsorted(variances, square), None, len(halves) - 1)]
 
     def _outward(self, half: Floats) -> Floats:
         """Wider by what the grid may have moved and what doubles round."""
-        return half * _ROUNDING + self.column.step / 2 if self.method != "published" else half
+        return half * _ROUNDING + self.statistic.slack if self.method != "published" else half
 
-    def _ends(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
-        """Ends of intervals; the mean of the clipped law lies within the bounds."""
-        half = self._half(variance)
-        lower, upper = self.column.number(0), self.column.number(self.column.span)
-        return np.clip(mean - half, lower, upper), np.clip(mean + half, lower, upper)
+    def _ends(self, value: Floats, error: Floats) -> tuple[Floats, Floats]:
+        """Ends of intervals; the parameter lies within its bounds."""
+        low, high = self.statistic.bounds
+        at = np.maximum(value - self._half(error), low)
+        if isinstance(self.statistic, VarianceOf) and self.method != "published":
+            for _ in range(2):  # what is below `at` is refused already, so the error is smaller
+                at = np.maximum(value - self._half(self._less(error, at)), low)
+            error = self._less(error, at)
+        half = self._half(error)
+        lower, upper = value - half, value + half
+        if self.method != "published":
+            first, last = _hull(self)
+            lower = np.maximum(lower, _read(value - _BEND * (high - low), *first, low, high))
+            upper = np.minimum(upper, _read(value + _BEND * (high - low), *last, low, high))
+        return np.clip(lower, low, high), np.clip(np.maximum(lower, upper), low, high)
+
+    def _less(self, error: Floats, at: Floats) -> Floats:
+        return np.maximum(error - self._correction(at), 0.0)
 
 
-def _laplace_points() -> Floats:
-    """Quantiles of the Laplace law of scale one, each for an equal share of it."""
-    shares = (np.arange(_POINTS) + 0.5) / _POINTS - 0.5
-    return np.asarray(-np.sign(shares) * np.log1p(-2 * np.abs(shares)))
+_Curve: TypeAlias = tuple[Floats, Floats]
 
 
-def sums(column: Column, tables: Floats) -> tuple[Ints, list[int]]:
-    """For each row of ``tables`` the sum of codes, and n times the sum of squares less its square.
+@lru_cache(maxsize=64)
+def _hull(plan: Studentised) -> tuple[_Curve, _Curve]:
+    """What can be refused without a released error: parameters too far from the estimate.
 
-    Exact: a code has at most 28 bits and is squared in two halves, which fit 64 bits when added.
+    Theorem: a parameter is within its ends, read off at the noisy estimate, unless a tail of
+        ``outer`` happened on one side.
+    Proof: at the parameter p the error of the estimate is at most ``statistic.largest(p)``, and it
+        leaves half(p) with that probability; or, if nothing is assumed, the bound of Chernoff at p
+        (the rows' law being one with this p) holds. All p that are not refused lie between the
+        ends: curves are made monotone, outward, and read between places on a scale of angles on
+        which they are smooth.
     """
-    steps = np.floor(np.ldexp(tables, -column.exponent) + 0.5)
-    codes = np.clip(steps, column.first, column.first + column.span).astype(np.int64)
-    codes -= column.first
-    total = codes.sum(axis=1)
-    top, low = codes >> _LOW_BITS, codes & ((1 << _LOW_BITS) - 1)
-    parts = [np.einsum("ij,ij->i", a, b).tolist() for a, b in ((top, top), (top, low), (low, low))]
-    squares = [
-        (a << 2 * _LOW_BITS) + (b << _LOW_BITS + 1) + c for a, b, c in zip(*parts, strict=True)
-    ]
-    rows = codes.shape[1]
-    return total, [rows * q - s * s for q, s in zip(squares, total.tolist(), strict=True)]
+    low, high = plan.statistic.bounds
+    angles = np.linspace(0.0, math.pi, _PLACES + 1)
+    places = low + (high - low) * (1 - np.cos(angles)) / 2
+    if plan.assume == "nothing":
+        std = math.hypot(math.sqrt(plan.statistic.most), plan.std)
+        up, down = (
+            plan._outward(  # noqa: SLF001 - its own
+                chernoff.reach(
+                    lambda rates, sign=sign: plan.statistic.log_mgf(sign * rates, places[None, :]),  # type: ignore[misc]
+                    plan.centre,
+                    plan.statistic.units[0],
+                    tail=plan.outer,
+                    std=std,
+                )
+            )
+            for sign in (1, -1)
+        )
+    else:
+        up = down = plan._widest(plan.statistic.largest(places))  # noqa: SLF001 - its own
+    first = np.maximum.accumulate(places + up)
+    last = np.minimum.accumulate((places - down)[::-1])[::-1]
+    return (first, angles), (last, angles)
 
 
-def variance_shift(span: int, rows: int) -> int:
-    """How many bits of n (n - 1) times the variance are dropped, so that the rest is a double."""
-    return max(0, (rows * rows * span * span // 4).bit_length() - 53)
+def _read(value: Floats, curve: Floats, angles: Floats, low: float, high: float) -> Floats:
+    angle = np.interp(value, curve, angles)
+    return np.asarray(low + (high - low) * (1 - np.cos(angle)) / 2)
 
 
-def variance_noise(span: int, rows: int, *, epsilon: Fraction) -> Additive:
-    """Laplace noise for n (n - 1) times the sample variance, rounded down.
+@lru_cache(maxsize=64)
+def _bennett(plan: Studentised) -> tuple[Floats, Floats]:
+    """Variances of rows, and half-widths for at most that variance, whatever the law."""
+    low, high = plan.statistic.bounds
+    variances = (high - low) ** 2 / 4 * np.linspace(0.0, 1.0, 513)[1:] ** 2
+    std = math.hypot(math.sqrt(plan.statistic.most), plan.std)
 
-    Theorem: epsilon-DP if one row is replaced.
-    Proof: the sample variance of numbers in a range of length w moves by at most w^2 / n (C1), so
-        its n (n - 1)-fold, a whole number, by at most (n - 1) w^2; and floors of a / 2^k and
-        b / 2^k differ by at most ceil(|a - b| / 2^k).
-    """
-    moved = ceil_div(span * span * (rows - 1), 1 << variance_shift(span, rows))
-    return laplace(sensitivity=moved, epsilon=epsilon, on="reals", relation=Relation.REPLACE_ONE)
+    def sampling(rates: Floats) -> Floats:
+        return chernoff.bennett(rates, variances[None, :], high - low, plan.rows)
+
+    found = chernoff.reach(sampling, plan.centre, plan.statistic.units[0], tail=plan.tail, std=std)
+    return variances, np.maximum.accumulate(found)
