@@ -13,6 +13,7 @@ from discreet.core.check import count, positive
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.leakage.series import engine
 from discreet.leakage.series.model import VAR, Floats
+from discreet.leakage.series.moments import covariances, given_time
 from discreet.leakage.series.threat import Known, Releases
 
 Shape: TypeAlias = Literal["equal", "independent", "correlated"]
@@ -126,14 +127,14 @@ def _groups(model: VAR, releases: Releases, known: Known, mu: float, horizon: in
     if known == "all":
         return groups
     # The noise in ``releases`` only serves the check of precision here.
-    moments = engine.covariances(model, releases=releases, horizon=horizon)
+    moments = covariances(model, releases=releases, horizon=horizon)
     if known == "none":
         v = moments.variances[:, :, None]
         columns = moments.cross / v * np.sqrt(width**2 + v * mu**2)
         flat = columns.reshape(-1, size).T
         return [*groups, Group(left=moments.total, columns=flat)]
     for j in range(horizon):
-        coefficients, left = engine.given_time(moments, j)
+        coefficients, left = given_time(moments, j)
         groups.append(Group(left=left, columns=width * coefficients))
     return groups
 

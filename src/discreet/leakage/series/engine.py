@@ -11,33 +11,26 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.linalg import cho_solve, lapack, solve_triangular
+from scipy.linalg import solve_triangular
 
 from discreet.core.check import count
-from discreet.core.errors import InvalidArgument, NotCertified
+from discreet.core.errors import InvalidArgument
 from discreet.leakage.series import answer, brute
 from discreet.leakage.series.model import VAR, Floats
+from discreet.leakage.series.moments import (
+    DETERMINED,
+    Moments,
+    covariances,
+    given_time,
+    powers,
+    regressed,
+)
 from discreet.leakage.series.signs import largest
 from discreet.leakage.series.threat import KNOWN, Known, Releases, Secret
 
-# Model variance times machine precision must stay this far below the noise.
-_PRECISION = 1e-9
-# A value of which others leave a smaller share open is taken for determined.
-_DETERMINED = 1e-10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Moments:
-    """Covariances of the releases without noise with each other and with all cells."""
-
-    cross: Floats
-    """Cell's time x person x release."""
-    coefficients: Floats
-    """The same, of the regression of the releases on everybody's values at one time."""
-    variances: Floats
-    """Of the cells, time x person."""
-    total: Floats
-    """Release x release."""
+# Products with so few multiplications are left to one thread by OpenBLAS. Hundreds of larger ones
+# wait for threads longer than they compute, if other programs have the cores.
+_ALONE = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -124,8 +117,7 @@ def cells(
         if known == "none":
             model_mu = _nothing_known(moments, releases)
         else:
-            squares = [(_at_time(moments, releases, j) ** 2).sum(axis=0) for j in range(horizon)]
-            model_mu = np.sqrt(np.array(squares).T)
+            model_mu = _others_known(moments, releases)
     free = answer.model_free(releases, people=(0,), times=releases.times)
     unit = free.everything / float(weights.sum())
     return Cells(
@@ -137,58 +129,6 @@ def cells(
     )
 
 
-def covariances(model: VAR, *, releases: Releases, horizon: int) -> Moments:
-    """Second moments of the releases and all cells up to the horizon.
-
-    Theorem: with G_j the state's covariance, A the companion matrix and w the weights,
-        ``Cov(state_j, Q_{j+k}) = G_j A'^k w`` and ``Cov(state_j, Q_{j-k}) = A^k G_{j-k} w``.
-    Proof: ``state_{j+k} = A^k state_j + noise that is independent of state_j``.
-    """
-    n, companion = model.people, model.companion
-    w = np.zeros(len(companion))
-    w[:n] = releases.weights
-    ahead = _powers(companion.T, w, horizon)
-    at = np.array(releases.times)
-    cross = np.empty((horizon, n, len(at)))
-    coefficients = np.empty_like(cross)
-    variances = np.empty((horizon, n))
-    G = model.initial
-    if model.stationary:
-        back = _powers(companion, G @ w, horizon)
-        table = np.concatenate([back[:, :0:-1], G @ ahead], axis=1)[:n]  # by lag, from 1 - T
-        solved = _solve(G[:n, :n], table)
-        for j in range(horizon):
-            lag = at - j + horizon - 1
-            cross[j], coefficients[j] = table[:, lag], solved[:, lag]
-        variances[:] = np.diag(G)[:n]
-    else:
-        noise, past = model.state_noise, np.empty((len(w), 0))
-        for j in range(horizon):
-            whole = np.concatenate([past, G @ ahead[:, : horizon - j]], axis=1)
-            cross[j] = whole[:n, at]
-            coefficients[j] = _solve(G[:n, :n], cross[j])
-            variances[j] = np.diag(G)[:n]
-            past = companion @ whole[:, : j + 1]
-            G = companion @ G @ companion.T + noise
-    total = np.einsum("jnr,n->jr", cross[at], releases.weights)
-    # No covariance exceeds the product of the standard deviations.
-    size = float((np.sqrt(variances) @ np.abs(releases.weights)).max()) ** 2
-    _trustworthy(size, releases.covariance)
-    return Moments(
-        cross=cross,
-        coefficients=coefficients,
-        variances=variances,
-        total=(total + total.T) / 2,
-    )
-
-
-def given_time(moments: Moments, time: int) -> tuple[Floats, Floats]:
-    """Coefficients (release x person) and covariance of the noiseless releases, given a time."""
-    coefficients = moments.coefficients[time].T
-    left = moments.total - coefficients @ moments.cross[time]
-    return coefficients, (left + left.T) / 2
-
-
 def _at_time(moments: Moments, releases: Releases, time: int) -> Floats:
     """The factor F (release x person) with ``mu^2 = |F d|^2`` when people move by d widths."""
     coefficients, left = given_time(moments, time)
@@ -197,20 +137,47 @@ def _at_time(moments: Moments, releases: Releases, time: int) -> Floats:
     return factor
 
 
+def _others_known(moments: Moments, releases: Releases) -> Floats:
+    """The mu of every cell, people x times, when the others' values at its time are known."""
+    roots: Floats = np.linalg.cholesky(
+        moments.total - moments.explained + releases.covariance
+    ).astype(np.float64, copy=False)
+    whitening = _inverses(roots).transpose(0, 2, 1)
+    horizon, n, r = moments.coefficients.shape
+    squares = np.empty((horizon, n))
+    some = max(1, _ALONE // r**2)
+    for start in range(0, n, some):
+        people = slice(start, start + some)
+        squares[:, people] = ((moments.coefficients[:, people] @ whitening) ** 2).sum(axis=2)
+    result: Floats = np.sqrt(squares.T) * releases.width
+    return result
+
+
+def _inverses(roots: Floats) -> Floats:
+    """Of lower triangles, all at once, by forward substitution in this thread."""
+    result = np.zeros_like(roots)
+    for k in range(roots.shape[1]):
+        pivots = roots[:, k, k]
+        done = np.einsum("tm,tmr->tr", roots[:, k, :k], result[:, :k, :k])
+        result[:, k, :k] = -done / pivots[:, None]
+        result[:, k, k] = 1 / pivots
+    return result
+
+
 def _row(model: VAR, releases: Releases, person: int, times: tuple[int, ...]) -> Floats:
     """The factor (release x time) of one person's values, nobody else's known."""
     horizon, at = _horizon(releases, times), list(times)
     moments = covariances(model, releases=releases, horizon=horizon)
     companion, noise, G = model.companion, model.state_noise, model.initial
     own = np.zeros((horizon, horizon))
-    later = _powers(companion, G[:, person], horizon)[person]
+    later = powers(companion, G[:, person], horizon)[person]
     for j in range(times[-1] + 1):
         own[j, j:] = own[j:, j] = later[: horizon - j]
         if not model.stationary:
             G = companion @ G @ companion.T + noise
-            later = _powers(companion, G[:, person], horizon)[person]
+            later = powers(companion, G[:, person], horizon)[person]
     cross = moments.cross[at, person]
-    coefficients = _solve(own[np.ix_(at, at)], cross).T
+    coefficients = regressed(own[np.ix_(at, at)], cross).T
     left = moments.total - coefficients @ cross + releases.covariance
     root = np.linalg.cholesky((left + left.T) / 2)
     factor: Floats = solve_triangular(root, coefficients, lower=True) * releases.width
@@ -231,38 +198,9 @@ def _nothing_known(moments: Moments, releases: Releases) -> Floats:
     a = (whitened**2).sum(axis=0).reshape(horizon, n) / variance
     with np.errstate(divide="ignore"):
         # A cell that is known to ten digits is known: infinity, not a rounding error.
-        odds = np.where(a < 1 - _DETERMINED, a / (1 - np.minimum(a, 1)), math.inf)
+        odds = np.where(a < 1 - DETERMINED, a / (1 - np.minimum(a, 1)), math.inf)
     result: Floats = (np.sqrt(odds / variance) * releases.width).T
     return result
-
-
-def _solve(matrix: Floats, right: Floats) -> Floats:
-    root, failed = lapack.dpotrf(matrix, lower=True)
-    if failed or (np.diag(root) ** 2 <= _DETERMINED * np.diag(matrix)).any():
-        raise NotCertified(
-            "At some time a value of this model is determined by others, up to rounding: given "
-            "those it is no secret. Leave such people out, or look at fewer times."
-        )
-    solved: Floats = cho_solve((root, True), right)
-    return solved
-
-
-def _powers(matrix: Floats, vector: Floats, number: int) -> Floats:
-    """The columns ``v, A v, A^2 v, ...``."""
-    columns = [vector]
-    for _ in range(number - 1):
-        columns.append(matrix @ columns[-1])
-    return np.array(columns).T
-
-
-def _trustworthy(size: float, noise: Floats) -> None:
-    """Refuse models in which rounding could hide or invent noise."""
-    least = float(np.linalg.eigvalsh(noise)[0])
-    if not size * np.finfo(np.float64).eps <= _PRECISION * least:
-        raise NotCertified(
-            "The values of this model grow too far beyond the noise for exact covariances. "
-            "Look at fewer times, give a smaller start, or add more noise."
-        )
 
 
 def _horizon(releases: Releases, times: tuple[int, ...]) -> int:

@@ -61,12 +61,16 @@ class VAR:
         object.__setattr__(self, "matrices", matrices)
         object.__setattr__(self, "innovation", covariance("noise", self.noise, size=people))
         if self.start is None:
-            if self.radius >= 1:
+            try:
+                initial = lyapunov(self.companion, noise=self.state_noise)
+            except NotCertified:
+                if self.radius < 1:
+                    raise
                 raise InvalidArgument(
                     "lags must have all eigenvalues inside the unit circle (spectral radius below "
                     "1), or there is no stationary law. Difference the series, or give start."
-                )
-            object.__setattr__(self, "initial", lyapunov(self.companion, noise=self.state_noise))
+                ) from None
+            object.__setattr__(self, "initial", initial)
         else:
             size = people * len(matrices)
             object.__setattr__(self, "initial", covariance("start", self.start, size=size))
@@ -135,18 +139,21 @@ def lyapunov(companion: Floats, *, noise: Floats) -> Floats:
         G_k is the sum of the first 2^k terms ``A^m noise A'^m``, which converges to G.
     Proof: by induction; the remainder is ``A_k G A_k'``.
     Source: Smith 1968. Only sums of positive semidefinite matrices: nothing cancels.
+    Needs: noise that reaches every direction sooner or later, as that of a companion matrix does;
+        then the sum converges for a spectral radius below 1 only.
     """
     power, result = companion, noise
     for _ in range(_DOUBLINGS):
         with np.errstate(over="ignore", invalid="ignore"):
             more = power @ result @ power.T
             result = result + more
-            power = power @ power
         size = float(np.abs(more).max())
         if not math.isfinite(size):
             break
         if size <= 1e-17 * float(np.abs(result).max()):
             return (result + result.T) / 2
+        with np.errstate(over="ignore", invalid="ignore"):
+            power = power @ power
     raise NotCertified(
         "The stationary covariance did not converge: lags are too close to the unit circle. "
         "Give start, or difference the series."
@@ -173,9 +180,12 @@ def covariance(name: str, values: ArrayLike, *, size: int) -> Floats:
     if not (scale > 0).all() or np.abs(array - array.T).max() > 1e-12 * float(scale.max()) ** 2:
         raise InvalidArgument(f"{name} must be symmetric with a positive diagonal.")
     array = (array + array.T) / 2
-    if float(np.linalg.eigvalsh(array / np.outer(scale, scale))[0]) < _SINGULAR:
+    correlation = array / np.outer(scale, scale)
+    try:  # a factor exists if no eigenvalue is below: much faster than eigenvalues
+        np.linalg.cholesky(correlation - _SINGULAR * np.eye(size))
+    except np.linalg.LinAlgError:
         raise InvalidArgument(
             f"{name} must be positive definite; here some values are combinations of others. "
             "Leave those out: what is determined by what is known is no secret."
-        )
+        ) from None
     return array
