@@ -1,0 +1,137 @@
+"""Private logistic regression: two classes, or several by softmax."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.models.inputs import Floats, shaped
+from discreet.models.sgd.estimators import PrivateDescent
+from discreet.models.sgd.features import FeatureMap, usual_norm
+from discreet.models.sgd.objectives import Logistic, Objective, Softmax
+from discreet.models.sgd.plan import Plan
+
+# Margins of a fitted classifier usually spread this much.
+_SPREAD = 2.5
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateLogisticRegression(ClassifierMixin, PrivateDescent):
+    """Logistic regression by private gradient descent: two classes, or several by softmax.
+
+    ``classes`` are the labels that can occur, declared; ``"public"`` says that the labels found in
+    y are no secret. A declared class need not occur. Rows longer than ``row_norm`` (after scaling)
+    are shrunk to it, which keeps the predicted class; a record's gradient is clipped to ``clip``,
+    by default the longest one at the start: later only records on the wrong side are clipped.
+
+    >>> import numpy as np
+    >>> from discreet.noise.bits import seeded
+    >>> x = np.linspace(-1, 1, 2000)[:, None]
+    >>> model = PrivateLogisticRegression(
+    ...     epsilon=1, delta=1e-6, bounds=(-1, 1), classes=(0, 1), bits=seeded(1)
+    ... ).fit(x, (x[:, 0] > 0.2).astype(int))
+    >>> bool(model.score(x, (x[:, 0] > 0.2).astype(int)) > 0.9)
+    True
+    """
+
+    classes: Sequence[Any] | NDArray[Any] | str | None = None
+
+    def decision_function(self, X: object) -> Floats:
+        """Margins: of the second class against the first, or one for each of several classes."""
+        return self._margins(X)
+
+    def predict_proba(self, X: object) -> Floats:
+        """Probabilities of the classes, one row for each of X."""
+        margins = self._margins(X)
+        if margins.ndim == 1:
+            ones: Floats = expit(margins)
+            return np.column_stack([1 - ones, ones])
+        return np.asarray(softmax(margins, axis=1), dtype=np.float64)
+
+    def predict(self, X: object) -> NDArray[Any]:
+        """The likeliest class of each row."""
+        margins = self._margins(X)
+        places = margins > 0 if margins.ndim == 1 else margins.argmax(axis=1)
+        chosen: NDArray[Any] = self.classes_[places.astype(np.intp)]
+        return chosen
+
+    def _objective(self) -> Objective:
+        number = len(self._labels())
+        penalty, intercept = self._penalty(), bool(self.fit_intercept)
+        if number == 2:
+            return Logistic(l2=penalty, intercept=intercept)
+        return Softmax(classes=number, l2=penalty, intercept=intercept)
+
+    def _labels(self) -> NDArray[Any]:
+        if isinstance(self.classes, str) or self.classes is None:
+            if self.classes == "public" and hasattr(self, "classes_"):
+                known: NDArray[Any] = self.classes_
+                return known
+            raise InvalidArgument(
+                "classes must be declared: the labels that can occur, or 'public' if the labels "
+                "found in y are no secret."
+            )
+        found = np.unique(np.asarray(self.classes))
+        if found.ndim != 1 or len(found) < 2:
+            raise InvalidArgument(
+                f"classes must name at least two labels, got {len(found)} class: with a single "
+                "class there is nothing to learn."
+            )
+        return found
+
+    def _target_array(self, y: object) -> NDArray[Any]:
+        if y is None:
+            raise InvalidArgument("requires y to be passed, but the target y is None.")
+        given = shaped("y", y)
+        if given.ndim == 2 and given.shape[1] == 1:
+            given = given[:, 0]
+        if given.ndim != 1:
+            raise InvalidArgument(f"y should be a 1d array of labels, got {given.ndim} dimensions.")
+        if isinstance(self.classes, str) and self.classes == "public":
+            if given.dtype.kind == "f" and not np.isfinite(given).all():
+                raise OutOfDomain("y contains NaN or infinity: drop or replace missing labels.")
+            check_classification_targets(given)
+            self.classes_ = np.unique(given)
+            if len(self.classes_) < 2:
+                raise InvalidArgument("y holds one class only: there is nothing to learn.")
+        else:
+            self.classes_ = self._labels()
+        return given
+
+    def _whole_targets(self, y: NDArray[Any]) -> Floats:
+        places = np.full(len(y), -1.0)
+        for place, label in enumerate(self.classes_):
+            places[y == label] = place
+        if (places < 0).any():
+            raise OutOfDomain(
+                "y holds labels that are not among the declared classes: declare them, or map "
+                "them to one that is."
+            )
+        return places
+
+    def _usual(self, columns: int) -> float:
+        return usual_norm(columns, intercept=bool(self.fit_intercept))
+
+    def _row_norm(self, columns: int) -> float:
+        return self._declared("row_norm") or self._usual(columns)
+
+    def _clip(self, columns: int) -> float:
+        outputs = len(self._labels())
+        start = 0.5 if outputs == 2 else math.sqrt(1 - 1 / outputs)
+        return self._declared("clip") or start * self._row_norm(columns)
+
+    def _spread(self) -> float:
+        return _SPREAD
+
+    def _keep(self, theta: Floats, mapped: FeatureMap, plan: Plan, rows: float) -> None:
+        super()._keep(theta, mapped, plan, rows)
+        self.coef_, self.intercept_ = mapped.in_units(theta)

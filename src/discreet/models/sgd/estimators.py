@@ -1,0 +1,235 @@
+"""What all estimators by private gradient descent share: parameters, the fit, the account."""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import abstractmethod
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self
+
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from discreet.core.check import count, non_negative, positive
+from discreet.core.errors import InvalidArgument
+from discreet.core.relation import Relation
+from discreet.ledger.account import Account, Reservation
+from discreet.mechanisms.gaussian import gaussian
+from discreet.mechanisms.mechanism import Certificate, Check
+from discreet.models.inputs import (
+    Bounds,
+    Floats,
+    doubles,
+    matrix_shape,
+    names_of,
+    same_rows,
+    shaped,
+)
+from discreet.models.sgd.budget import Budget
+from discreet.models.sgd.features import FEATURE_BITS, FeatureMap
+from discreet.models.sgd.objectives import Objective
+from discreet.models.sgd.plan import Plan, Wishes, make_plan
+from discreet.models.sgd.train import descend
+from discreet.noise.bits import Bits, system
+
+_SHARED = ("account", "bits")
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateDescent(BaseEstimator):
+    """Linear models by private gradient descent. Use one of the estimators made of it.
+
+    ``epsilon`` with ``delta`` (or ``rho``, or ``mu``) is what a fit may cost. ``bounds`` are the
+    declared bounds of the features: one pair for all, one for each, or by column name. ``rows`` is
+    the number of rows, roughly, if it is public knowledge; otherwise a fit under
+    ``Relation.ADD_REMOVE`` counts them with noise, for one per cent of the budget. ``bits`` is for
+    tests and simulations.
+    """
+
+    epsilon: float | Fraction | None = 1.0
+    delta: float | Fraction | None = 1e-6
+    rho: float | Fraction | None = None
+    mu: float | Fraction | None = None
+    relation: Relation = Relation.ADD_REMOVE
+    bounds: Bounds = None
+    rows: int | None = None
+    row_norm: float | None = None
+    clip: float | None = None
+    rate: float | Fraction | None = None
+    steps: int | None = None
+    learning_rate: float | None = None
+    momentum: float = 0.9
+    average: float = 0.5
+    l2: float = 0.0
+    fit_intercept: bool = True
+    account: Account | None = None
+    label: str | None = None
+    bits: Bits | None = None
+
+    def fit(self, X: object, y: object) -> Self:
+        """Fit, privately. What can be refused without reading a value is refused before paying.
+
+        Theorem: the fitted parameters cost ``guarantee_``; everything else that is set is public.
+        Proof: `train.descend`, and the noisy count if ``rows`` is not known (composition).
+        Needs: one row for each unit of privacy; declared bounds; targets as declared.
+        """
+        budget = Budget.of(
+            relation=self.relation, epsilon=self.epsilon, delta=self.delta, rho=self.rho, mu=self.mu
+        )
+        validate_data(self, X, reset=True, skip_check_array=True)
+        table = shaped("X", X)
+        matrix_shape(table)
+        targets = self._target_array(y)
+        same_rows(table, targets)
+        names = names_of(X)
+        plan = self.plan(table.shape[1], rows=self._public_rows(len(table)), budget=budget)
+        mapped = self._feature_map(table.shape[1], names)
+        source = system() if self.bits is None else self.bits
+        with self._reserved(plan, source) as held:
+            rows = self._rows(plan, len(table), source)
+            read = mapped.steps(doubles("X", table))
+            theta = descend(read, self._whole_targets(targets), run=plan.run(rows), bits=source)
+        self._keep(theta, mapped, plan, rows)
+        if isinstance(held, Reservation):
+            self.receipt_ = held.receipt
+        return self
+
+    def plan(self, columns: int, *, rows: int | None = None, budget: Budget | None = None) -> Plan:
+        """The plan of a fit on that many columns: noise, guarantee, predicted excess; free.
+
+        ``rows``: their number if it is public knowledge.
+        """
+        width = count("columns", columns) + bool(self.fit_intercept)
+        objective = self._objective()
+        spend = budget or Budget.of(
+            relation=self.relation, epsilon=self.epsilon, delta=self.delta, rho=self.rho, mu=self.mu
+        )
+        wishes = Wishes(
+            rate=self.rate,
+            steps=self.steps,
+            learning_rate=self.learning_rate,
+            momentum=self.momentum,
+            average=self.average,
+        )
+        return make_plan(
+            objective,
+            budget=spend,
+            wishes=wishes,
+            dimension=objective.dimension(width),
+            clip=self._clip(columns),
+            smoothness=objective.smoothness(self._row_norm(columns)),
+            radius=self._spread() * math.sqrt(objective.dimension(width)) / self._usual(columns),
+            rows=self.rows if rows is None else rows,
+        )
+
+    def certify(self) -> Certificate:
+        """Recompute the fit's guarantee: the noise of a step from its exact law, then the run."""
+        check_is_fitted(self)
+        step = self.plan_.run(max(self.rows_, 1.0)).mechanism.certify()
+        spent = self.guarantee_
+        worth = spent.epsilon(1e-6)
+        low, _ = spent.bounds(1e-6)
+        whole = Check(
+            part=f"{self.plan_.steps} steps",
+            epsilon=worth,
+            claimed=1e-6,
+            exact=spent.delta(worth),
+            route=f"composed privacy-loss distributions; true epsilon at least {low:.6g}",
+        )
+        checks = (*step.checks, whole)
+        return Certificate(mechanism=type(self).__name__, guarantee=spent, checks=checks).demand()
+
+    @abstractmethod
+    def _objective(self) -> Objective:
+        """The loss, penalty included."""
+
+    @abstractmethod
+    def _target_array(self, y: object) -> NDArray[Any]:
+        """Targets as they are given, of the right shape; no value is read for an error."""
+
+    @abstractmethod
+    def _whole_targets(self, y: NDArray[Any]) -> Floats:
+        """Targets as the objective wants them."""
+
+    @abstractmethod
+    def _usual(self, columns: int) -> float:
+        """The usual length of a mapped row."""
+
+    @abstractmethod
+    def _row_norm(self, columns: int) -> float:
+        """The greatest length of a mapped row."""
+
+    @abstractmethod
+    def _clip(self, columns: int) -> float:
+        """The greatest length of a record's gradient."""
+
+    @abstractmethod
+    def _spread(self) -> float:
+        """The usual standard deviation of margins: how far away the best parameters may be."""
+
+    def _keep(self, theta: Floats, mapped: FeatureMap, plan: Plan, rows: float) -> None:
+        self.theta_, self.feature_map_ = theta, mapped
+        self.plan_, self.guarantee_, self.rows_ = plan, plan.guarantee, rows
+        self.n_iter_ = plan.steps
+
+    def _margins(self, X: object) -> Floats:
+        check_is_fitted(self)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        table = shaped("X", X)
+        matrix_shape(table)
+        if not len(table):
+            raise InvalidArgument("X has 0 sample(s) while a minimum of 1 is required.")
+        steps = self.feature_map_.steps(doubles("X", table))
+        return self.plan_.objective.margins(self.theta_, steps) * 2.0**-FEATURE_BITS
+
+    def _feature_map(self, columns: int, names: tuple[str, ...] | None) -> FeatureMap:
+        if self.bounds is None:
+            raise InvalidArgument(
+                "bounds must be declared: (lower, upper) for all columns, or for each. They are "
+                "never taken from the data."
+            )
+        return FeatureMap.of(
+            self.bounds,
+            columns=columns,
+            names=names,
+            intercept=bool(self.fit_intercept),
+            row_norm=self._row_norm(columns),
+        )
+
+    def _public_rows(self, present: int) -> int | None:
+        if self.rows is not None:
+            return count("rows", self.rows)
+        return present if self.relation is Relation.REPLACE_ONE else None
+
+    def _rows(self, plan: Plan, present: int, bits: Bits) -> float:
+        """The number to divide by: public, or counted with noise and then at least one sigma."""
+        if plan.counting is None:
+            return float(max(self._public_rows(present) or 1, 1))
+        counter = gaussian(sensitivity=1, mu=1 / plan.counting, on="integers")
+        return max(float(counter.release(present, bits=bits)), float(plan.counting))
+
+    def _reserved(self, plan: Plan, bits: Bits) -> AbstractContextManager[Reservation | None]:
+        if self.account is None:
+            return nullcontext()
+        label = self.label or f"fit {type(self).__name__}"
+        return self.account.reserve(plan.guarantee, label=label, private=bits.private)
+
+    def _penalty(self) -> float:
+        return float(non_negative("l2", self.l2))
+
+    def _declared(self, name: str) -> float | None:
+        given = getattr(self, name)
+        return None if given is None else float(positive(name, given))
+
+    def __sklearn_clone__(self) -> Self:
+        """An unfitted copy; the account and the bits are shared, not copied."""
+        return type(self)(
+            **{
+                name: value if name in _SHARED else copy.deepcopy(value)
+                for name, value in self.get_params(deep=False).items()
+            }
+        )

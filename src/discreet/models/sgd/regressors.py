@@ -1,0 +1,115 @@
+"""Private regression by gradient descent: least squares with clipped gradients, and Huber's loss.
+
+For linear regression with standard errors take ``discreet.models.regression``: noise on the sums of
+squares is better there for few columns. Gradient descent is for many columns and for robust losses.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+
+from discreet.core.errors import InvalidArgument
+from discreet.models.inputs import Floats, bounds_of, doubles, target_table
+from discreet.models.sgd.estimators import PrivateDescent
+from discreet.models.sgd.features import FeatureMap, usual_norm
+from discreet.models.sgd.objectives import Huber, Objective, Squared
+from discreet.models.sgd.plan import Plan
+
+# Targets are scaled to -1 ... 1. There predictions usually spread this much ...
+_SPREAD = 0.4
+# ... and residuals up to here count in full by default.
+_KNEE = 0.25
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class _Regressor(RegressorMixin, PrivateDescent):
+    """Regression of targets with declared bounds."""
+
+    target_bounds: tuple[float, float] | None = None
+
+    def predict(self, X: object) -> Floats:
+        """The predicted target of each row."""
+        margins = self._margins(X)
+        return self.target_centre_ + self.target_half_ * margins
+
+    @abstractmethod
+    def _full(self) -> float:
+        """The residual (scaled) from which on a gradient is clipped, for a row of usual length."""
+
+    def _target_array(self, y: object) -> NDArray[Any]:
+        given = target_table(y)
+        if given.shape[1] != 1:
+            raise InvalidArgument(
+                f"y must be one column of targets, got {given.shape[1]}: fit one model for each."
+            )
+        self.target_centre_, self.target_half_ = self._target_scale()
+        return given[:, 0]
+
+    def _target_scale(self) -> tuple[float, float]:
+        """Centre and half width of the declared bounds."""
+        if self.target_bounds is None:
+            raise InvalidArgument(
+                "target_bounds must be declared: (lower, upper) of y. They are never taken from "
+                "the data."
+            )
+        low, high = bounds_of("target_bounds", self.target_bounds, columns=1)
+        return float(low[0] / 2 + high[0] / 2), float(high[0] / 2 - low[0] / 2)
+
+    def _whole_targets(self, y: NDArray[Any]) -> Floats:
+        scaled = (doubles("y", y) - self.target_centre_) / self.target_half_
+        return np.clip(scaled, -1.0, 1.0)
+
+    def _usual(self, columns: int) -> float:
+        return usual_norm(columns, intercept=bool(self.fit_intercept))
+
+    def _row_norm(self, columns: int) -> float:
+        # Rows are not shrunk: a regression needs their length.
+        longest = math.sqrt(columns + bool(self.fit_intercept))
+        return self._declared("row_norm") or longest
+
+    def _clip(self, columns: int) -> float:
+        return self._declared("clip") or self._full() * self._usual(columns)
+
+    def _spread(self) -> float:
+        return _SPREAD
+
+    def _keep(self, theta: Floats, mapped: FeatureMap, plan: Plan, rows: float) -> None:
+        super()._keep(theta, mapped, plan, rows)
+        slopes, starts = mapped.in_units(theta * self.target_half_)
+        self.coef_ = slopes[0]
+        self.intercept_ = float(starts[0]) + self.target_centre_
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateHuberRegressor(_Regressor):
+    """Robust regression: residuals beyond ``knee`` (in units of y) pull with a constant force.
+
+    By default ``knee`` is an eighth of the width of ``target_bounds``.
+    """
+
+    knee: float | None = None
+
+    def _full(self) -> float:
+        knee = self._declared("knee")
+        return _KNEE if knee is None else knee / self._target_scale()[1]
+
+    def _objective(self) -> Objective:
+        return Huber(knee=self._full(), l2=self._penalty(), intercept=bool(self.fit_intercept))
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PrivateRidge(_Regressor):
+    """Least squares with penalty ``l2/2 |coefficients|^2`` (scaled units), gradients clipped."""
+
+    def _full(self) -> float:
+        return _KNEE
+
+    def _objective(self) -> Objective:
+        return Squared(l2=self._penalty(), intercept=bool(self.fit_intercept))
