@@ -36,8 +36,8 @@ def density(
     rates: ArrayLike,
     scales: ArrayLike,
     start: float = 0.0,
-    reach: float = 30.0,
-    size: int = 4001,
+    reach: float = 40.0,
+    size: int = 20_001,
 ) -> Density:
     """The density of the last iterate: one of the records' gradients a step, Laplace noise.
 
@@ -49,39 +49,41 @@ def density(
         raise InvalidArgument("scales must have one number for each of the rates.")
     half = float(positive("reach", reach)) * float((eta * gamma).max())
     points = start + np.linspace(-half, half, count("size", size, minimum=3))
-    log = _laplace(
-        points[:, None] - _moved(gradients, np.array([start]), eta[0]), eta[0] * gamma[0]
-    )
-    mass = np.exp(log).mean(axis=1)
-    for rate, scale in zip(eta[1:], gamma[1:], strict=True):
-        mass = _step(mass, points, gradients, float(rate), float(rate * scale))
-    with np.errstate(divide="ignore"):
-        return Density(points=points, log=np.log(mass))
+    width = float(points[1] - points[0])
+    log = _spread(np.zeros(1), np.array([start]), points, gradients, (eta[0], gamma[0]))
+    for step in zip(eta[1:], gamma[1:], strict=True):
+        log = _spread(log + math.log(width), points, points, gradients, step)
+    return Density(points=points, log=log)
 
 
-def _moved(gradients: Sequence[Gradient], at: Floats, rate: float) -> Floats:
-    """Where a step takes the points: one row for each record."""
-    return np.concatenate([at - rate * gradient(at) for gradient in gradients])
-
-
-def _laplace(distance: Floats, scale: float) -> Floats:
-    log: Floats = -np.abs(distance) / scale - math.log(2 * scale)
+def _spread(
+    log_mass: Floats,
+    at: Floats,
+    points: Floats,
+    gradients: Sequence[Gradient],
+    step: tuple[float, float],
+) -> Floats:
+    """One step: masses move by the gradient of a random record, then the noise spreads them."""
+    rate, scale = step
+    moved = [
+        _noisy(at - rate * gradient(at), log_mass, points, rate * scale) for gradient in gradients
+    ]
+    log: Floats = np.logaddexp.reduce(moved, axis=0) - math.log(len(gradients))
     return log
 
 
-def _step(
-    mass: Floats, points: Floats, gradients: Sequence[Gradient], rate: float, scale: float
-) -> Floats:
-    """One step: every cell moves, then the noise spreads it."""
-    width = float(points[1] - points[0])
-    out = np.zeros_like(mass)
-    for gradient in gradients:
-        centres = points - rate * gradient(points)
-        # Kernels are summed in pieces: the whole matrix would be large.
-        for piece in np.array_split(np.arange(points.size), 8):
-            kernel = np.exp(_laplace(points[piece][:, None] - centres[None, :], scale))
-            out[piece] += kernel @ mass * width
-    return out / len(gradients)
+def _noisy(centres: Floats, log_mass: Floats, points: Floats, scale: float) -> Floats:
+    """The log-density of masses at ``centres`` with Laplace noise.
+
+    With sorted centres both sides of a point are running sums, so this takes no matrix.
+    """
+    order = np.argsort(centres, kind="stable")
+    place, mass = centres[order] / scale, log_mass[order]
+    below = np.append(-np.inf, np.logaddexp.accumulate(mass + place))
+    above = np.append(np.logaddexp.accumulate((mass - place)[::-1])[::-1], -np.inf)
+    at = np.searchsorted(place, points / scale, side="right")
+    log: Floats = np.logaddexp(below[at] - points / scale, above[at] + points / scale)
+    return log - math.log(2 * scale)
 
 
 def largest_loss(left: Density, right: Density, *, margin: float = 0.1) -> float:

@@ -1,0 +1,218 @@
+"""Noisy gradient descent on a strongly convex loss, of which the last iterate is released (C44)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.accounting.conversion import gaussian_delta, gaussian_sigma
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import events
+from discreet.core.check import count, positive
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.exact import Number
+from discreet.core.grid import exponent_below
+from discreet.core.relation import Relation
+from discreet.mechanisms.additive import Additive
+from discreet.mechanisms.gaussian import gaussian
+from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
+from discreet.models.sgd.bolt_on import contraction
+from discreet.models.sgd.last_iterate import factor, last_iterate_mu, quadratic_mu
+from discreet.models.sgd.objectives import Floats, Objective
+from discreet.models.sgd.perturbed import bounded, projected, read_records
+from discreet.models.sgd.rounding import (
+    UNIT,
+    data_gradient,
+    gradient_error,
+    representable,
+    widened,
+)
+from discreet.noise.bits import Bits, system
+
+# Grid steps in one deviation of a step's noise: 2**30, so that rounding costs next to nothing.
+_RESOLUTION = 30
+_SLACK = 1 + 1e-9
+_MOST_STEPS = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoisyDescent(Mechanism):
+    """Full-batch gradient descent with noise in every step. Made by `noisy_descent`."""
+
+    objective: Objective
+    features: int
+    rows: int
+    row_norm: float
+    steps: int
+    rate: float
+    noise: Additive
+    """Of one step, on the parameters."""
+    moved: float
+    """How far one record moves the parameters in one step, rounding included."""
+    shrink: float
+    """The contraction of a step."""
+    radius: float
+    """Parameters are projected to this distance of zero before a step."""
+
+    @property
+    def mu(self) -> float:
+        """What the last iterate costs, in Gaussian DP."""
+        return last_iterate_mu(
+            contraction=self.shrink, sensitivity=self.moved, sigma=self.noise.std, steps=self.steps
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one release costs; records are replaced, their number is public."""
+        return Guarantee(events.Gdp(Fraction(self.mu * _SLACK)), Relation.REPLACE_ONE)
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the noise on a parameter, where the loss is flattest: the most."""
+        kept = self.shrink**2
+        return self.noise.std * math.sqrt(
+            self.steps if kept >= 1 else (1 - kept**self.steps) / (1 - kept)
+        )
+
+    def certify(self) -> Certificate:
+        """Recompute the cost on the worst loss, a quadratic, and that of a step's noise."""
+        exact = quadratic_mu(
+            contraction=self.shrink, sensitivity=self.moved, sigma=self.noise.std, steps=self.steps
+        )
+        worth = self.guarantee.epsilon(1e-6)
+        checks = [
+            Check(
+                part=f"last of {self.steps} iterates",
+                epsilon=epsilon,
+                claimed=self.guarantee.delta(epsilon),
+                exact=float(gaussian_delta(epsilon, mu=exact)),
+                route="mean and variance of a quadratic, step by step",
+            )
+            for epsilon in (0.0, worth / 2, worth)
+        ]
+        return Certificate(
+            mechanism="noisy descent",
+            guarantee=self.guarantee,
+            checks=(*self.noise.certify().checks, *checks),
+        ).demand()
+
+    def release(self, x: object, y: object, *, bits: Bits | None = None) -> Floats:
+        """The last iterate. All others are forgotten: the guarantee does not cover them."""
+        rows, targets = read_records(
+            self.objective, x, y, features=self.features, row_norm=self.row_norm
+        )
+        if len(rows) != self.rows:
+            raise OutOfDomain(f"X must have the declared number of rows, {self.rows}.")
+        source = system() if bits is None else bits
+        theta = np.zeros(self.objective.dimension(self.features))
+        for _ in range(self.steps):
+            theta = representable(projected(theta, self.radius), self.features)
+            slope = data_gradient(self.objective, theta, rows, targets) / self.rows
+            slope += self.objective.penalty_gradient(theta)
+            theta = self.noise.release(theta - self.rate * slope, bits=source)
+        return theta
+
+
+def noisy_descent(  # noqa: PLR0913 - each has a name
+    objective: Objective,
+    *,
+    features: int,
+    rows: int,
+    row_norm: float,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    mu: Number | None = None,
+    steps: int | None = None,
+    rate: float | None = None,
+) -> NoisyDescent:
+    """Gradient descent on all records with Gaussian noise in each step; the last iterate counts.
+
+    Theorem: mu-GDP under replace-one, with `last_iterate_mu`; ``epsilon`` with ``delta`` and
+        ``rho`` by the exact conversion of mu.
+    Proof: the bound needs only that two runs come from distance d to at most ``c d + s`` in a
+        step. Rounding to the grid, projection and errors of doubles (`gradient_error`) are in s.
+        See theory/sgd-convergence.
+    Source: Bok, Su, Altschuler 2024. C44.
+    Needs: a loss with bounded gradient and l2 above zero; ``rows``, the number of records, public;
+        that no other iterate is ever published.
+    """
+    width, n = count("features", features), count("rows", rows)
+    length = widened(float(positive("row_norm", row_norm)), width)
+    g, m = bounded(objective, length)
+    top = objective.smoothness(length)
+    eta = 1 / top if rate is None else float(positive("rate", rate))
+    # What doubles left of the contraction is rounded up, but never to more than composition.
+    found = float(contraction(eta, smoothness=top, strong_convexity=m)[0])
+    shrink = min(1.0, found * (1 + 4 * UNIT) + 4 * UNIT)
+    times = _usual_steps(n, shrink) if steps is None else count("steps", steps)
+    goal = _mu(epsilon, delta, rho, mu) / _SLACK**2
+    radius = g / m
+    moved = eta * 2 * g / n
+    grown = factor(contraction=shrink, steps=times) / goal
+    exponent = exponent_below(Fraction(moved * grown), resolution=_RESOLUTION)
+    moved += 2 * _errors(objective, width, length, radius=radius, rate=eta, exponent=exponent)
+    moved *= _SLACK
+    sigma = Fraction(moved * grown * _SLACK)
+    return NoisyDescent(
+        objective=objective,
+        features=width,
+        rows=n,
+        row_norm=float(row_norm),
+        steps=times,
+        rate=eta,
+        noise=gaussian(
+            sensitivity=moved,
+            sigma=sigma,
+            on="reals",
+            grid=Fraction(2) ** exponent,
+            relation=Relation.REPLACE_ONE,
+        ),
+        moved=moved,
+        shrink=shrink,
+        radius=radius,
+    )
+
+
+def _usual_steps(rows: int, shrink: float) -> int:
+    """Enough that what is left of the start is below what one record does."""
+    needed = math.log(max(rows, 2)) / -math.log(shrink) if 0 < shrink < 1 else 1.0
+    return max(1, min(_MOST_STEPS, math.ceil(needed)))
+
+
+def _mu(
+    epsilon: Number | None, delta: Number | None, rho: Number | None, mu: Number | None
+) -> float:
+    """The mu that keeps what is asked for."""
+    if (epsilon is None) != (delta is None) or sum(
+        given is not None for given in (epsilon, rho, mu)
+    ) != 1:
+        raise InvalidArgument("Give one of: epsilon together with delta, or rho, or mu.")
+    if mu is not None:
+        return float(positive("mu", mu))
+    if rho is not None:
+        return math.sqrt(2 * float(positive("rho", rho)))
+    assert epsilon is not None  # noqa: S101 - checked above
+    assert delta is not None  # noqa: S101 - checked above
+    return 1 / gaussian_sigma(float(epsilon), delta=float(delta))
+
+
+def _errors(
+    objective: Objective,
+    features: int,
+    row_norm: float,
+    *,
+    radius: float,
+    rate: float,
+    exponent: int,
+) -> float:
+    """How far the computed step is from the true one, the rounding of its start included."""
+    dimension = objective.dimension(features)
+    grid = math.sqrt(dimension) * 2.0**exponent / 2
+    slope = gradient_error(objective, row_norm=row_norm, radius=radius, share=1.0)
+    pieces = 2.0**-38 * math.sqrt(dimension) * radius  # see `representable`
+    longest = radius + rate * (objective.lipschitz(row_norm) + objective.l2 * radius)
+    return grid + pieces + rate * slope + (dimension + 16) * UNIT * longest
