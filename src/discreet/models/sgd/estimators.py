@@ -35,6 +35,7 @@ from discreet.models.sgd.objectives import Objective
 from discreet.models.sgd.plan import Plan, Wishes, make_plan
 from discreet.models.sgd.train import descend
 from discreet.noise.bits import Bits, system
+from discreet.table.charge import reserved
 
 _SHARED = ("account", "bits")
 
@@ -50,8 +51,8 @@ class PrivateDescent(BaseEstimator):
     tests and simulations.
     """
 
-    epsilon: float | Fraction | None = 1.0
-    delta: float | Fraction | None = 1e-6
+    epsilon: float | Fraction | None = None
+    delta: float | Fraction | None = None
     rho: float | Fraction | None = None
     mu: float | Fraction | None = None
     relation: Relation = Relation.ADD_REMOVE
@@ -67,7 +68,7 @@ class PrivateDescent(BaseEstimator):
     l2: float = 0.0
     fit_intercept: bool = True
     account: Account | None = None
-    label: str | None = None
+    label: str = "private gradient descent"
     bits: Bits | None = None
 
     def fit(self, X: object, y: object) -> Self:
@@ -77,16 +78,13 @@ class PrivateDescent(BaseEstimator):
         Proof: `train.descend`, and the noisy count if ``rows`` is not known (composition).
         Needs: one row for each unit of privacy; declared bounds; targets as declared.
         """
-        budget = Budget.of(
-            relation=self.relation, epsilon=self.epsilon, delta=self.delta, rho=self.rho, mu=self.mu
-        )
         validate_data(self, X, reset=True, skip_check_array=True)
         table = shaped("X", X)
         matrix_shape(table)
         targets = self._target_array(y)
         same_rows(table, targets)
         names = names_of(X)
-        plan = self.plan(table.shape[1], rows=self._public_rows(len(table)), budget=budget)
+        plan = self.plan(features=table.shape[1], rows=self._public_rows(len(table)))
         mapped = self._feature_map(table.shape[1], names)
         source = system() if self.bits is None else self.bits
         with self._reserved(plan, source) as held:
@@ -98,16 +96,17 @@ class PrivateDescent(BaseEstimator):
             self.receipt_ = held.receipt
         return self
 
-    def plan(self, columns: int, *, rows: int | None = None, budget: Budget | None = None) -> Plan:
-        """The plan of a fit on that many columns: noise, guarantee, predicted excess; free.
+    def plan(self, *, features: int, rows: int | None = None) -> Plan:
+        """Noise, guarantee and predicted excess of a fit, before a row is read.
 
         ``rows``: their number if it is public knowledge.
         """
-        width = count("columns", columns) + bool(self.fit_intercept)
-        objective = self._objective()
-        spend = budget or Budget.of(
+        columns = count("features", features)
+        width = columns + bool(self.fit_intercept)
+        budget = Budget.of(
             relation=self.relation, epsilon=self.epsilon, delta=self.delta, rho=self.rho, mu=self.mu
         )
+        objective = self._objective()
         wishes = Wishes(
             rate=self.rate,
             steps=self.steps,
@@ -117,7 +116,7 @@ class PrivateDescent(BaseEstimator):
         )
         return make_plan(
             objective,
-            budget=spend,
+            budget=budget,
             wishes=wishes,
             dimension=objective.dimension(width),
             clip=self._clip(columns),
@@ -131,16 +130,16 @@ class PrivateDescent(BaseEstimator):
         check_is_fitted(self)
         step = self.plan_.run(max(self.rows_, 1.0)).mechanism.certify()
         spent = self.guarantee_
-        worth = spent.epsilon(1e-6)
-        low, _ = spent.bounds(1e-6)
-        whole = Check(
-            part=f"{self.plan_.steps} steps",
+        delta = 1e-6 if self.delta is None else float(self.delta)
+        worth = spent.epsilon(delta) if self.epsilon is None else float(self.epsilon)
+        run = Check(
+            part=f"{self.plan_.steps} steps at rate {float(self.plan_.rate):.6g}",
             epsilon=worth,
-            claimed=1e-6,
+            claimed=delta,
             exact=spent.delta(worth),
-            route=f"composed privacy-loss distributions; true epsilon at least {low:.6g}",
+            route=f"composed loss distributions; no less than {spent.bounds(delta)[0]:.6g} epsilon",
         )
-        checks = (*step.checks, whole)
+        checks = (*step.checks, run)
         return Certificate(mechanism=type(self).__name__, guarantee=spent, checks=checks).demand()
 
     @abstractmethod
@@ -215,8 +214,7 @@ class PrivateDescent(BaseEstimator):
     def _reserved(self, plan: Plan, bits: Bits) -> AbstractContextManager[Reservation | None]:
         if self.account is None:
             return nullcontext()
-        label = self.label or f"fit {type(self).__name__}"
-        return self.account.reserve(plan.guarantee, label=label, private=bits.private)
+        return reserved(self.account, plan.guarantee, label=self.label, bits=bits)
 
     def _penalty(self) -> float:
         return float(non_negative("l2", self.l2))

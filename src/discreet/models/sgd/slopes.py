@@ -47,8 +47,8 @@ class Grid:
     clip: float
 
     def __post_init__(self) -> None:
-        if not 2.0**-20 <= float(positive("clip", self.clip)) <= 2.0**20:
-            raise InvalidArgument(f"clip must lie in 2**-20 ... 2**20, got {self.clip}.")
+        if not 2.0**-16 <= float(positive("clip", self.clip)) <= 2.0**16:
+            raise InvalidArgument(f"clip must lie in 2**-16 ... 2**16, got {self.clip}.")
 
     @property
     def slope_bits(self) -> int:
