@@ -5,9 +5,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
+
+from discreet.core.errors import InvalidArgument
 
 Cell: TypeAlias = str | int | float | None
 Value: TypeAlias = Cell | tuple[Cell, ...]
@@ -85,6 +88,8 @@ class Setting:
 
     quick: bool = False
     seed: int = 0
+    data: Path | None = None
+    """A folder with public data that cannot be shipped, for the studies that ask for some."""
 
     def rng(self, name: str) -> np.random.Generator:
         """A stream of its own for each experiment, so that one may be run without the others."""
@@ -117,6 +122,8 @@ class Plan:
     """What was found, for people who will not read the tables."""
     experiments: tuple[Experiment, ...]
     seed: int = 0
+    files: tuple[str, ...] = ()
+    """Files that it looks for in a folder with data, if it is given one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,10 +151,18 @@ def run(
     plan: Plan,
     *,
     quick: bool = False,
+    data: Path | None = None,
     progress: Callable[[Experiment], None] = lambda _: None,
 ) -> Study:
-    """Run every experiment of a plan; ``progress`` is called before each."""
-    setting = Setting(quick=quick, seed=plan.seed)
+    """Run every experiment of a plan; ``progress`` is called before each.
+
+    ``data``: a folder with data that the plan cannot ship; what is not there is not checked.
+    """
+    if data is not None and not plan.files:
+        raise InvalidArgument(f"The study {plan.name} reads no files: leave out data.")
+    if data is not None and not data.is_dir():
+        raise InvalidArgument(f"data must be a folder; there is none at {data}.")
+    setting = Setting(quick=quick, seed=plan.seed, data=data)
     sections = []
     for experiment in plan.experiments:
         progress(experiment)

@@ -15,6 +15,7 @@ EXIT_REFUSED = 2
 """Bad input or a refusal, with a message."""
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _WRITTEN = click.Path(dir_okay=False, path_type=Path)
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 class _Refusing(click.Group):
@@ -126,6 +127,7 @@ def ranges(file: Path, *, ends: tuple[str, ...], level: float, as_json: bool) ->
 @click.argument("name", required=False)
 @click.option("--list", "only_list", is_flag=True, help="Only list the studies.")
 @click.option("--quick", is_flag=True, help="Simulate less: seconds, not minutes.")
+@click.option("--data", type=_FOLDER, help="A folder with public data that is not shipped.")
 @click.option("--json", "json_file", type=_WRITTEN, help="Write tables, figures and checks here.")
 @click.option("--html", "html_file", type=_WRITTEN, help="Write one page with all figures here.")
 def study(
@@ -133,6 +135,7 @@ def study(
     *,
     only_list: bool,
     quick: bool,
+    data: Path | None,
     json_file: Path | None,
     html_file: Path | None,
 ) -> None:
@@ -146,7 +149,7 @@ def study(
         sys.exit(names())
     if name is None:
         raise click.UsageError("Name a study, or use --list.")
-    sys.exit(tell(name, quick=quick, json_file=json_file, html_file=html_file))
+    sys.exit(tell(name, quick=quick, data=data, json_file=json_file, html_file=html_file))
 
 
 @main.command()

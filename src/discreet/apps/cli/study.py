@@ -19,10 +19,19 @@ def names() -> int:
     """List the studies."""
     for plan in catalogue.PLANS.values():
         print(f"{plan.name}: {plan.title}. {plan.source}")
+        if plan.files:
+            print(f"  reads with --data: {', '.join(plan.files)}")
     return 0
 
 
-def tell(name: str, *, quick: bool, json_file: Path | None, html_file: Path | None) -> int:
+def tell(
+    name: str,
+    *,
+    quick: bool,
+    data: Path | None = None,
+    json_file: Path | None,
+    html_file: Path | None,
+) -> int:
     """Run a study, print what came out, write the files; 1 if a check failed."""
     plan = catalogue.planned(name)
     for path in (json_file, html_file):
@@ -39,7 +48,7 @@ def tell(name: str, *, quick: bool, json_file: Path | None, html_file: Path | No
             )
             started += 1
 
-        study = run(plan, quick=quick, progress=step)
+        study = run(plan, quick=quick, data=data, progress=step)
     console = Console(soft_wrap=not sys.stdout.isatty())
     console.print(_summary(study))
     wrong = [check for check in study.checks if not check.ok]

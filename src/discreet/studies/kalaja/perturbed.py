@@ -1,0 +1,150 @@
+"""E1, E2: noise on the sums alone, and with a private penalty (Figures 4.1 and 4.2)."""
+
+from __future__ import annotations
+
+from discreet.studies.checks import Claims
+from discreet.studies.kalaja import stated
+from discreet.studies.kalaja.folds import Folds, folds
+from discreet.studies.kalaja.maps import Map
+from discreet.studies.kalaja.runs import (
+    HEAVY_UP_TO,
+    THESIS,
+    Runs,
+    Sets,
+    figure,
+    level,
+    runs,
+)
+from discreet.studies.kalaja.sets import SMALL
+from discreet.studies.study import Check, Figure, Findings, Setting
+
+ROW_BEFORE = Map(kind="row", when="before")
+
+
+def plain(setting: Setting) -> Findings:
+    """E1: SSP, as coded by Wang and with the thesis's noise."""
+    sets = Sets.of(setting, SMALL)
+    checks: list[Check] = []
+    figures: list[Figure] = []
+    for data in sets:
+        seen = folds(data, ROW_BEFORE)
+        run = runs(setting, "E1", data.name)
+        checks += [*_baselines(data.name, seen), *_unstable(data.name, seen, run)]
+        figures.append(
+            figure(
+                f"E1/{data.name}",
+                f"SSP on {data.name} (Figure 4.1)",
+                (
+                    run.curve("SSP, Wang's code (median)", seen, "SSP code", middle=True),
+                    run.curve("SSP, fixed (median)", seen, "SSP fixed", middle=True),
+                    run.curve("Alg. 3", seen, "Alg. 3"),
+                    level("ridge", seen.ridge()),
+                    level("zero", seen.trivial),
+                ),
+                draws=run.draws,
+            )
+        )
+    checks += sets.unchecked("E1", f"{THESIS}, Figure 4.1")
+    return Findings(checks=tuple(checks), figures=tuple(figures))
+
+
+def _baselines(name: str, seen: Folds) -> list[Check]:
+    zero, ridge = stated.BASELINES[name]
+    kept = Claims(source="reference, Wang 2018")
+    # Housing has 506 rows: its split alone moves the error of ridge by 3%.
+    room = 0.035 if name == "housing" else 0.02
+    return [
+        kept.number(f"E1/zero/{name}", f"error of predicting zero, {name}",
+                    expected=zero, got=seen.trivial, relative=0.02),
+        kept.number(f"E1/ridge/{name}", f"error of ridge, {name}",
+                    expected=ridge, got=seen.ridge(), relative=room),
+    ]  # fmt: skip
+
+
+def worse(seen: Folds, run: Runs, method: str, epsilon: float) -> float:
+    """The share of fits that are worse than predicting zero."""
+    return float((run.errors(seen, method, epsilon) > seen.test_square[:, None]).mean())
+
+
+def _unstable(name: str, seen: Folds, run: Runs) -> list[Check]:
+    figured = Claims(source=f"{THESIS}, Figure 4.1")
+    means = Claims(
+        source="M18",
+        why="The thesis compares means of one draw for each fold. The error has no mean: the share "
+        "of fits that are worse than predicting zero is what can be compared.",
+    )
+    far = {
+        e: float(run.errors(seen, "SSP fixed", e).mean()) / seen.trivial for e in (0.01, 0.05, 0.1)
+    }
+    made = [
+        figured.at_least(f"E1/unstable/{name}/epsilon {e:g}", f"mean error of SSP in that of "
+                         f"predicting zero, {name}, epsilon {e:g}", expected=10.0, got=got)
+        for e, got in far.items()
+    ]  # fmt: skip
+    for method, table in stated.WORSE_THAN_TRIVIAL.items():
+        made += means.numbers(
+            f"E1/worse than zero/{method}/{name}",
+            f"share of fits of {method} worse than predicting zero, {name}",
+            expected={f"epsilon {e:g}": p for e, p in zip(stated.AT, table[name], strict=True)},
+            got={f"epsilon {e:g}": worse(seen, run, method, e) for e in stated.AT},
+            absolute=0.08,
+        )
+    return made
+
+
+def adaptive(setting: Setting) -> Findings:
+    """E2: AdaSSP, as printed by Wang, as coded by him, and with the thesis's noise."""
+    sets = Sets.of(setting, SMALL)
+    checks: list[Check] = []
+    figures: list[Figure] = []
+    for data in sets:
+        seen = folds(data, ROW_BEFORE)
+        run = runs(setting, "E2", data.name)
+        checks += [*_same(data.name, seen, run), *_little(data.name, seen, run)]
+        figures.append(
+            figure(
+                f"E2/{data.name}",
+                f"AdaSSP on {data.name} (Figure 4.2)",
+                (
+                    run.curve("Alg. 2 (Wang 2018)", seen, "Alg. 2", middle=True),
+                    run.curve("Alg. 3 (Kalaja 2020)", seen, "Alg. 3", middle=True),
+                    run.curve("two releases, joint", seen, "joint, 2", middle=True),
+                    level("ridge", seen.ridge()),
+                    level("zero", seen.trivial),
+                ),
+                draws=run.draws,
+            )
+        )
+    checks += sets.unchecked("E2", f"{THESIS}, Figure 4.2")
+    return Findings(checks=tuple(checks), figures=tuple(figures))
+
+
+def _same(name: str, seen: Folds, run: Runs) -> list[Check]:
+    made: list[Check] = []
+    for method, row in stated.ROW_BEFORE[name].items():
+        made += run.judged(
+            Claims(source="reference"),
+            f"E2/{method}/{name}",
+            f"error of {method}, {name}",
+            data=seen,
+            method=method,
+            expected=dict(zip(stated.GRID, row, strict=True)),
+            heavy=HEAVY_UP_TO.get(name, 0.0),
+        )
+    return made
+
+
+def _little(name: str, seen: Folds, run: Runs) -> list[Check]:
+    """Nearly equal, the thesis's a little worse."""
+    figured = Claims(source=f"{THESIS}, Figure 4.2")
+    excess = []
+    for epsilon in stated.GRID:
+        two, three = (run.middle(seen, method, epsilon) for method in ("Alg. 2", "Alg. 3"))
+        excess.append(three / two - 1)
+    return [
+        # Below epsilon 0.2 both are near the error of predicting zero and chance decides.
+        figured.at_least(f"E2/Alg. 3 is not better/{name}", "least excess of Alg. 3 over Alg. 2, "
+                         f"median over draws, {name}", expected=-0.01, got=min(excess)),
+        figured.at_most(f"E2/Alg. 3 is not much worse/{name}", "largest excess of Alg. 3 over "
+                        f"Alg. 2, median over draws, {name}", expected=0.15, got=max(excess)),
+    ]  # fmt: skip
