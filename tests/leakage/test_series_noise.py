@@ -46,7 +46,7 @@ def test_correlated_noise_saves_more_than_a_third():
 
 def test_the_lower_bound_holds_for_every_feasible_noise():
     """Weak duality, at points that are far from the optimum as well."""
-    groups = _groups(FIVE, SIX, "time", 0.5, 6)
+    groups = _groups(FIVE, SIX, "time", 0.5, 6, [0, 1, 2, 3, 4])
     best = series.design(FIVE, releases=SIX, mu=0.5, shape="correlated").total
     barrier = _Barrier(groups, 0.25, 6, full=True)
     rng = np.random.default_rng(3)
@@ -56,7 +56,7 @@ def test_the_lower_bound_holds_for_every_feasible_noise():
 
 
 def test_the_derivatives_of_the_barrier():
-    groups = _groups(FIVE, SIX, "time", 0.5, 6)
+    groups = _groups(FIVE, SIX, "time", 0.5, 6, [0, 1, 2, 3, 4])
     rng = np.random.default_rng(4)
     for full in (False, True):
         barrier = _Barrier(groups, 0.25, 6, full=full)
@@ -150,7 +150,7 @@ def test_report_of_a_panel():
     assert all(fix.reached <= 0.4 * (1 + 1e-9) for fix in found.fixes)
     assert found.clipped == float((np.abs(panel) > 2).mean()) > 0
     text = str(found)
-    assert "not for publication" in text
+    assert "not for publication" in text.lower()
     assert text.count("assumed") == 3
 
 

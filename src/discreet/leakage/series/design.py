@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -75,8 +76,11 @@ def design(
     known: Known = "time",
     shape: Shape = "independent",
     times: int | None = None,
+    people: Sequence[int] | None = None,
 ) -> Design:
     """The least noise under which no cell leaks more than mu; the noise in ``releases`` is ignored.
+
+    ``people`` are those whose cells count; all, if not given.
 
     Theorem: the noise returned meets the target under the model and directly (`Cells.mu`), and no
         noise of its shape with a total variance below ``least`` does.
@@ -95,14 +99,17 @@ def design(
             "Use shape='independent'."
         )
     horizon = count("times", releases.times[-1] + 1 if times is None else times)
-    groups = _groups(model, releases, known, target, horizon)
+    whose = list(range(model.people) if people is None else people)
+    groups = _groups(model, releases, known, target, horizon, whose)
     level = _equal(groups, target**2)
     S, least = level * np.eye(size), level * size * (1 - 1e-9)
     if shape != "equal":
         S, least = _solve(groups, 2 * S, bound=target**2, full=shape == "correlated")
         S, least = (level * np.eye(size), least) if np.trace(S) > level * size else (S, least)
     chosen = releases.with_noise(S)
-    reached = engine.cells(model, releases=chosen, known=known, times=horizon).worst
+    reached = float(
+        engine.cells(model, releases=chosen, known=known, times=horizon).mu[whose].max()
+    )
     if not reached <= target * (1 + 1e-9):
         raise NotCertified("The designed noise misses the target; use shape='equal'.")
     return Design(
@@ -116,26 +123,28 @@ def design(
     )
 
 
-def _groups(model: VAR, releases: Releases, known: Known, mu: float, horizon: int) -> list[Group]:
+def _groups(
+    model: VAR, releases: Releases, known: Known, mu: float, horizon: int, people: list[int]
+) -> list[Group]:
     """All cells' constraints; what the noise must hide without a model is always among them.
 
     Without knowledge, ``width^2 a / (v (1 - a)) <= mu^2`` is ``a (width^2 + v mu^2) / v <= mu^2``.
     """
     size, width = len(releases.times), releases.width
-    alone = width * float(np.abs(releases.weights).max()) * np.eye(size)
+    alone = width * float(np.abs(releases.weights[people]).max()) * np.eye(size)
     groups = [Group(left=np.zeros((size, size)), columns=alone)]
     if known == "all":
         return groups
     # The noise in ``releases`` only serves the check of precision here.
     moments = covariances(model, releases=releases, horizon=horizon)
     if known == "none":
-        v = moments.variances[:, :, None]
-        columns = moments.cross / v * np.sqrt(width**2 + v * mu**2)
+        v = moments.variances[:, people, None]
+        columns = moments.cross[:, people] / v * np.sqrt(width**2 + v * mu**2)
         flat = columns.reshape(-1, size).T
         return [*groups, Group(left=moments.total, columns=flat)]
     for j in range(horizon):
         coefficients, left = given_time(moments, j)
-        groups.append(Group(left=left, columns=width * coefficients))
+        groups.append(Group(left=left, columns=width * coefficients[:, people]))
     return groups
 
 

@@ -137,11 +137,15 @@ def lyapunov(companion: Floats, *, noise: Floats) -> Floats:
 
     Theorem: with ``A_0 = A, G_0 = noise`` and ``G_{k+1} = G_k + A_k G_k A_k', A_{k+1} = A_k^2``,
         G_k is the sum of the first 2^k terms ``A^m noise A'^m``, which converges to G.
-    Proof: by induction; the remainder is ``A_k G A_k'``.
+    Proof: by induction; the remainder is ``A_k G A_k'``. For a diagonal A each entry of the sum is
+        a geometric series.
     Source: Smith 1968. Only sums of positive semidefinite matrices: nothing cancels.
     Needs: noise that reaches every direction sooner or later, as that of a companion matrix does;
         then the sum converges for a spectral radius below 1 only.
     """
+    own = np.diag(companion)
+    if np.count_nonzero(companion) == np.count_nonzero(own) and np.abs(own).max() < 1:
+        return noise / (1 - np.outer(own, own))
     power, result = companion, noise
     for _ in range(_DOUBLINGS):
         with np.errstate(over="ignore", invalid="ignore"):

@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.conversion import gaussian_mu
-from discreet.core.check import finite, positive, probability
+from discreet.accounting.guarantee import Guarantee
+from discreet.core.check import count, finite, positive, probability
 from discreet.core.errors import InvalidArgument
+from discreet.leakage.series.alike import Alike
 from discreet.leakage.series.answer import epsilon_of
 from discreet.leakage.series.design import Design, Shape, design
 from discreet.leakage.series.engine import Cells, cells
 from discreet.leakage.series.fit import Dynamics, checked_panel, fit
-from discreet.leakage.series.model import VAR
-from discreet.leakage.series.threat import Known, releases
+from discreet.leakage.series.model import VAR, Floats
+from discreet.leakage.series.threat import Known, Releases, releases
+
+Origin: TypeAlias = Literal["given", "fitted", "private"]
+
+PUBLICATION: dict[Origin, str] = {
+    "fitted": (
+        "Not for publication: the model was fitted to the panel without noise, so these numbers, "
+        "and noise chosen by them, are private themselves. Give a public model, or a budget for "
+        "a private fit, to get numbers that may be published."
+    ),
+    "given": (
+        "The model was given: these numbers are as public as it is. The share of values outside "
+        "the bounds is from the panel: not for publication."
+    ),
+    "private": (
+        "The model was fitted with differential privacy: these numbers may be published, and cost "
+        "what that fit cost."
+    ),
+}
+"""What may be done with a report, by where its model comes from."""
 
 # Releases up to which better noise than equal is looked for: it takes seconds.
 _CORRELATED = 12
@@ -29,6 +51,7 @@ class Person:
     """One person's worst moment."""
 
     person: int
+    """Of the panel; where all are alike, person 0 stands for everybody."""
     time: int
     """When their value leaks most."""
     mu: float
@@ -42,23 +65,43 @@ class Person:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Report:
-    """How much a series leaks. It is computed from the panel itself: not for publication."""
+    """How much a series leaks, for whom, and what noise would do; `publication` says to whom."""
 
     cells: Cells
     people: tuple[Person, ...]
     """The worst first."""
+    number: int
+    """Of people in the panel."""
     delta: float
     target: float
     """The epsilon that the designs below keep for every value."""
-    clipped: float
-    """The share of values outside the bounds: the model does not know that they are clipped."""
+    releases: Releases = field(repr=False)
     fixes: tuple[Design, ...] = field(repr=False)
     """Noise that meets the target: equal; for few releases also independent and correlated."""
+    origin: Origin
+    clipped: float | None = None
+    """The share of values outside the bounds: the model does not know that they are clipped."""
+    guarantee: Guarantee | None = None
+    """What a private fit of the model cost."""
+    plausible: tuple[float, ...] = ()
+    """The worst epsilon under each model that could as well be true."""
+
+    @property
+    def alike(self) -> bool:
+        """Whether one line stands for everybody."""
+        return len(self.people) < self.number
+
+    @property
+    def publication(self) -> str:
+        """What may be done with this report."""
+        paid = f" Cost: {self.guarantee!r}." if self.guarantee is not None else ""
+        return PUBLICATION[self.origin] + paid
 
     def __str__(self) -> str:
         head = f"{'person':>8} {'time':>6} {'leaks':>8} {'promised':>9} {'all values':>11}"
         rows = [
-            f"{p.person:>8} {p.time:>6} {p.epsilon:>8.3g} {p.promised:>9.3g} {p.user:>11.3g}"
+            f"{'all' if self.alike else p.person:>8} {p.time:>6} {p.epsilon:>8.3g} "
+            f"{p.promised:>9.3g} {p.user:>11.3g}"
             for p in self.people[:_SHOWN]
         ]
         rest = len(self.people) - len(rows)
@@ -68,14 +111,25 @@ class Report:
                 head,
                 *rows,
                 *([f"and {rest} more"] if rest else []),
-                "leaks: under the model; promised and all values: from the noise alone",
-                f"{self.clipped:.1%} of the values are outside the bounds",
+                *self.remarks(),
                 f"to keep epsilon {self.target:.4g} for every value:",
                 *(f"  {fix}" for fix in self.fixes),
                 *(f"assumed: {line}" for line in self.cells.assumptions),
-                "computed from the panel itself: not for publication",
+                self.publication,
             ]
         )
+
+    def remarks(self) -> list[str]:
+        """What else is to be known, one sentence a line."""
+        lines = ["leaks: under the model; promised and all values: from the noise alone"]
+        if self.plausible:
+            lines.append(
+                f"under {len(self.plausible)} models that could as well be true, one value leaks "
+                f"between epsilon {min(self.plausible):.3g} and {max(self.plausible):.3g}"
+            )
+        if self.clipped is not None:
+            lines.append(f"{self.clipped:.1%} of the values are outside the bounds")
+        return lines
 
 
 def report(  # noqa: PLR0913 (one question with many knobs, all with a default but the first three)
@@ -96,44 +150,162 @@ def report(  # noqa: PLR0913 (one question with many knobs, all with a default b
     ``bounds`` is the public range that values are clipped to, ``std`` the noise on each published
     mean, ``released`` the times that are published (default: all), ``target`` the epsilon to keep
     for every value (default: what the noise promises if values were independent). A public
-    ``model`` is better than one that is fitted here.
+    ``model`` is better than one that is fitted here; for a private one see `private_fit` and
+    `assess`.
 
     Needs: a data holder's eyes only. The answer depends on the panel without noise.
     """
     values = checked_panel(panel)
-    low, high = (float(finite("bounds", end)) for end in bounds)
-    if not low < high:
-        raise InvalidArgument(f"bounds must be increasing, got {low:g} and {high:g}.")
-    small = float(probability("delta", delta, zero=False, one=False))
+    low, high = _range(bounds)
     people, times = values.shape
-    outside = float(((values < low) | (values > high)).mean())
+    if model is not None and model.people != people:
+        raise InvalidArgument(f"model must have the panel's {people} people, got {model.people}.")
     used = (
         fit(np.clip(values, low, high), order=order, dynamics=dynamics) if model is None else model
     )
-    published = releases(
-        times=range(times) if released is None else released,
-        width=high - low,
+    return _assessed(
+        used,
         people=people,
+        times=times,
+        width=high - low,
         std=std,
+        released=released,
+        wanted=_Wanted.of(delta, target, known),
+        origin="fitted" if model is None else "given",
+        clipped=float(((values < low) | (values > high)).mean()),
     )
-    found = cells(used, releases=published, known=known, times=times)
-    promised = float(found.direct.max())
-    mu = promised if target is None else gaussian_mu(float(positive("target", target)), delta=small)
+
+
+def assess(  # noqa: PLR0913 (the same question, without a panel)
+    model: VAR | Alike,
+    *,
+    people: int,
+    times: int,
+    bounds: tuple[float, float],
+    std: ArrayLike,
+    released: Iterable[int] | None = None,
+    delta: float = 1e-6,
+    target: float | None = None,
+    known: Known = "time",
+    guarantee: Guarantee | None = None,
+    plausible: Sequence[VAR | Alike] = (),
+) -> Report:
+    """The report of a model alone: no panel is read.
+
+    For a private fit give its ``alike``, its ``guarantee``, and some of its `plausible` models.
+    """
+    low, high = _range(bounds)
+    n, t = count("people", people), count("times", times)
+    return _assessed(
+        model,
+        people=n,
+        times=t,
+        width=high - low,
+        std=std,
+        released=released,
+        wanted=_Wanted.of(delta, target, known),
+        origin="given" if guarantee is None else "private",
+        guarantee=guarantee,
+        plausible=plausible,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    delta: float
+    target: float | None
+    known: Known
+
+    @classmethod
+    def of(cls, delta: float, target: float | None, known: Known) -> _Wanted:
+        return cls(
+            delta=float(probability("delta", delta, zero=False, one=False)),
+            target=None if target is None else float(positive("target", target)),
+            known=known,
+        )
+
+
+def _assessed(  # noqa: PLR0913 (private: what the two doors above have in common)
+    model: VAR | Alike,
+    *,
+    people: int,
+    times: int,
+    width: float,
+    std: ArrayLike,
+    released: Iterable[int] | None,
+    wanted: _Wanted,
+    origin: Origin,
+    clipped: float | None = None,
+    guarantee: Guarantee | None = None,
+    plausible: Sequence[VAR | Alike] = (),
+) -> Report:
+    at = tuple(range(times) if released is None else released)
+
+    def looked(one: VAR | Alike) -> tuple[VAR, Releases, Cells]:
+        used, weights = _reduced(one, people)
+        published = releases(times=at, width=width, people=used.people, std=std, weights=weights)
+        found = cells(used, releases=published, known=wanted.known, times=times)
+        return used, published, found if weights is None else _first(found)
+
+    used, published, found = looked(model)
+    mu = float(found.direct.max())
+    if wanted.target is not None:
+        mu = gaussian_mu(wanted.target, delta=wanted.delta)
     many = len(published.times)
     shapes: list[Shape] = ["equal"]
     shapes += ["independent"] if many <= _INDEPENDENT else []
     shapes += ["correlated"] if many <= _CORRELATED else []
+    whose = range(len(found.mu))
+    others = [looked(one)[2].worst for one in plausible]
     return Report(
         cells=found,
-        people=_people(found, small),
-        delta=small,
-        target=epsilon_of(mu, delta=small),
-        clipped=outside,
+        people=_people(found, wanted.delta),
+        number=people,
+        delta=wanted.delta,
+        target=epsilon_of(mu, delta=wanted.delta),
+        releases=published,
         fixes=tuple(
-            design(used, releases=published, mu=mu, known=known, shape=shape, times=times)
+            design(
+                used,
+                releases=published,
+                mu=mu,
+                known=wanted.known,
+                shape=shape,
+                times=times,
+                people=whose,
+            )
             for shape in shapes
         ),
+        origin=origin,
+        clipped=clipped,
+        guarantee=guarantee,
+        plausible=tuple(epsilon_of(other, delta=wanted.delta) for other in others),
     )
+
+
+def _reduced(model: VAR | Alike, people: int) -> tuple[VAR, Floats | None]:
+    """The model; where all are alike, of a person and the mean of the others."""
+    if isinstance(model, VAR):
+        return model, None
+    return (model.model(1), None) if people == 1 else model.pair(people)
+
+
+def _first(found: Cells) -> Cells:
+    """One person instead of everybody."""
+    return Cells(
+        model=found.model[:1],
+        direct=found.direct[:1],
+        user=found.user[:1],
+        everything=found.everything,
+        assumptions=found.assumptions,
+    )
+
+
+def _range(bounds: tuple[float, float]) -> tuple[float, float]:
+    low, high = (float(finite("bounds", end)) for end in bounds)
+    if not low < high:
+        raise InvalidArgument(f"bounds must be increasing, got {low:g} and {high:g}.")
+    return low, high
 
 
 def _people(found: Cells, delta: float) -> tuple[Person, ...]:

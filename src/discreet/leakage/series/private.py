@@ -1,0 +1,279 @@
+"""A model from a panel under differential privacy: noisy sums of products, then moments (C31).
+
+One person's whole row is protected. What distinguishes one person from another cannot be released
+then, so the model is one in which all people are alike: the same dependence on their own past, the
+same shocks, one correlation between the shocks of any two.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core.check import count, positive
+from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.leakage.series.alike import Alike, solve
+from discreet.leakage.series.fit import checked_panel
+from discreet.leakage.series.model import VAR, Floats
+from discreet.ledger.account import Account, Receipt
+from discreet.mechanisms.additive import Additive
+from discreet.mechanisms.column import Column
+from discreet.noise.bits import Bits, system
+from discreet.queries.budget import Budget, Move, budget
+
+Ints = NDArray[np.int64]
+
+# Steps between the bounds; rounding is then far below any noise.
+_STEPS = 1 << 12
+_LARGEST_SUM = 1 << 60
+_SHARES = (Fraction(1, 2), Fraction(1, 2))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is released of a panel of this shape, and its noise: known before a row is read."""
+
+    people: int
+    times: int
+    order: int
+    column: Column
+    largest: int
+    """The largest sum of squares of a person's centred values, in steps."""
+    totals: Additive
+    products: Additive
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release costs; one person's whole row is replaced."""
+        return self.totals.guarantee + self.products.guarantee
+
+    def statistics(self, values: Floats) -> tuple[Ints, Ints]:
+        """Totals of all people at each time, and sums of products of a person's values: private."""
+        rows = self._rows(values)
+        t = self.times
+        products = [int((rows[:, k:] * rows[:, : t - k]).sum()) for k in range(self.order + 1)]
+        return rows.sum(axis=0), np.array(products)
+
+    def _rows(self, values: Floats) -> Ints:
+        column, t = self.column, self.times
+        steps = np.floor(np.ldexp(values, -column.exponent) + 0.5)
+        inside = np.clip(steps, column.first, column.first + column.span).astype(np.int64)
+        # Around each person's own mean, rounded; no float decides.
+        centred = (2 * (t * inside - inside.sum(axis=1, keepdims=True)) + t) // (2 * t)
+        square = (centred**2).sum(axis=1)
+        wide = square > self.largest
+        # Towards zero, and a little more than needed: rounding must not pass the limit.
+        shrink = np.sqrt(self.largest / square[wide]) * (1 - 1e-12)
+        centred[wide] = np.trunc(centred[wide] * shrink[:, None]).astype(np.int64)
+        result: Ints = centred
+        return result
+
+    def noisy(self, values: Floats, bits: Bits) -> tuple[Floats, Floats]:
+        """The statistics with their noise: a release."""
+        totals, products = self.statistics(values)
+        return (
+            self.totals.release(totals, bits=bits).astype(np.float64),
+            self.products.release(products, bits=bits).astype(np.float64),
+        )
+
+    def solve(self, totals: Floats, products: Floats) -> Alike:
+        """The model whose expected statistics are those that were released."""
+        n, t = self.people, self.times
+        per_person = products / n
+        noise = self.products.std / n
+        if not per_person[0] > 2 * noise:
+            raise NotCertified(
+                "The noise at this budget is too large to see the variation in the panel. "
+                "Give more budget, narrower bounds, a smaller spread, or more people."
+            )
+        around = totals - totals.mean()
+        common = float((around**2).sum() - (t - 1) * self.totals.std**2) / n**2
+        found = solve(per_person, common=common, people=n, times=t)
+        return replace(found, variance=found.variance * 4.0**self.column.exponent)
+
+
+def moves(*, times: int, order: int, largest: int) -> tuple[Move, Move]:
+    """How far totals and products move if one person's row is replaced.
+
+    Theorem: totals by at most ``2 sqrt(B)`` (L2) or ``2 sqrt(T B)`` (L1), products by at most
+        ``2 sqrt(p) B`` (L2) or ``2 p B`` (L1); T times, order p, B is ``largest``.
+    Proof: every row c is clipped, rounded, centred and shrunk by itself, so that its squares add up
+        to B at most: two rows differ by ``2 sqrt(B)`` at most. Products of a row have ``|S_k| <=
+        S_0 <= B`` (Cauchy, Schwarz); two such vectors differ by at most ``S_0 + S_0'`` in each of p
+        products and by ``|S_0 - S_0'|`` in the squares: a convex function, largest at corners.
+        There its square is ``4 p B^2`` or ``(p + 1) B^2``, in moduli ``2 p B`` or ``(p + 1) B``.
+    """
+    return (
+        Move(l1=2 * (math.isqrt(times * largest) + 1), l2_squared=4 * largest),
+        Move(l1=2 * order * largest, l2_squared=4 * order * largest**2),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PrivateFit:
+    """A model that may be published, and everything computed from it."""
+
+    alike: Alike
+    """The few numbers that the model consists of."""
+    guarantee: Guarantee
+    totals: Floats = field(repr=False)
+    """The release itself: noisy totals at each time around everybody's own mean, in steps."""
+    products: Floats = field(repr=False)
+    """And noisy sums of products at each lag."""
+    plan: Plan = field(repr=False)
+    receipt: Receipt | None = None
+
+    @property
+    def model(self) -> VAR:
+        """For as many people as there are in the panel."""
+        return self.alike.model(self.plan.people)
+
+    def plausible(self, number: int, *, bits: Bits) -> tuple[Alike, ...]:
+        """Models that the release could as well have come from: a parametric bootstrap.
+
+        Panels are simulated from the model, put through the same release and solved again. Costs
+        nothing: the panel is not read. For `worst`.
+        """
+        found = []
+        shape = {"people": self.plan.people, "times": self.plan.times}
+        for _ in range(count("number", number)):
+            panel = self.alike.simulate(**shape, bits=bits)
+            with suppress(NotCertified):
+                found.append(self.plan.solve(*self.plan.noisy(panel + self._middle, bits)))
+        if 2 * len(found) < number:
+            raise NotCertified(
+                "Most simulated releases drown in noise: this model says little. "
+                "Give more budget, narrower bounds, a smaller spread, or more people."
+            )
+        return tuple(found)
+
+    @property
+    def _middle(self) -> float:
+        return self.plan.column.number(self.plan.column.span // 2)
+
+    def __str__(self) -> str:
+        return f"{self.alike}\n{self.guarantee!r}; one person's whole row is replaced"
+
+
+def plan_fit(
+    *,
+    people: int,
+    times: int,
+    bounds: tuple[Number, Number],
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    order: int = 1,
+    spread: Number | None = None,
+) -> Plan:
+    """Noise for a private fit of a panel of this shape; see `private_fit`."""
+    paid = budget(epsilon=epsilon, delta=delta, rho=rho)
+    n, t, p = count("people", people), count("times", times), count("order", order)
+    if t < p + 2:
+        raise OutOfDomain(f"panel must have at least {p + 2} times for order {p}, got {t}.")
+    low, high = bounds
+    coarse = Column.of(low, high, None)
+    # The default grid of a column is finer than sums of squares allow.
+    extra = max(0, (coarse.span // _STEPS).bit_length() - 1)
+    column = Column.of(low, high, Fraction(2) ** (coarse.exponent + extra))
+    largest = t * (column.span + 1) ** 2 // 4
+    if spread is not None:
+        within = positive("spread", spread) / Fraction(2) ** column.exponent
+        largest = min(largest, max(t, math.floor(t * within**2)))
+    if largest * n > _LARGEST_SUM:
+        raise InvalidArgument("panel must be smaller: people x times squared exceeds 2**38.")
+    return _planned(paid, column, largest, (n, t, p))
+
+
+def _planned(paid: Budget, column: Column, largest: int, shape: tuple[int, int, int]) -> Plan:
+    n, t, p = shape
+    moved = moves(times=t, order=p, largest=largest)
+    totals, products = paid.mechanisms(moved, shares=_SHARES, relation=Relation.REPLACE_ONE)
+    # Moves without a choice get additive noise.
+    assert isinstance(totals, Additive)  # noqa: S101
+    assert isinstance(products, Additive)  # noqa: S101
+    return Plan(
+        people=n,
+        times=t,
+        order=p,
+        column=column,
+        largest=largest,
+        totals=totals,
+        products=products,
+    )
+
+
+def private_fit(  # noqa: PLR0913 - each is a public choice with a name
+    panel: ArrayLike,
+    *,
+    bounds: tuple[Number, Number],
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    order: int = 1,
+    spread: Number | None = None,
+    account: Account | None = None,
+    label: str = "model of a series",
+    bits: Bits | None = None,
+) -> PrivateFit:
+    """A model of a panel, people x times, that protects every person's whole row.
+
+    ``bounds`` is the public range that values are clipped to. ``spread`` is a public guess of the
+    largest standard deviation of a person's values around their own mean: rows that spread more are
+    shrunk to it, and the noise with them. An ``account`` is charged before the values are read.
+
+    Theorem: the fit costs the budget if one person's row is replaced by any other row; the number
+        of people and times is public.
+    Proof: noise for the sensitivities of `moves`; the rest is post-processing.
+    Source: C31; sums of products: Dwork et al. 2006.
+    Needs: bounds and spread from elsewhere than the panel. As a description it needs people who
+        are alike; a person's own level may differ, it is removed from their row.
+    """
+    source = system() if bits is None else bits
+    shape = _shape(panel)
+    plan = plan_fit(
+        people=shape[0],
+        times=shape[1],
+        bounds=bounds,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        order=order,
+        spread=spread,
+    )
+    reserved = (
+        nullcontext()
+        if account is None
+        else account.reserve(plan.guarantee, label=label, private=source.private)
+    )
+    with reserved as reservation:
+        totals, products = plan.noisy(checked_panel(panel), source)
+        found = plan.solve(totals, products)
+    return PrivateFit(
+        alike=found,
+        guarantee=plan.guarantee,
+        totals=totals,
+        products=products,
+        plan=plan,
+        receipt=None if reservation is None else reservation.receipt,
+    )
+
+
+def _shape(panel: ArrayLike) -> tuple[int, int]:
+    """People and times, which are public; no value is looked at."""
+    try:
+        people, times = np.shape(panel)
+    except ValueError:
+        raise OutOfDomain(
+            "panel must be people x times, with as many times for everybody. "
+            "Cut the series to the times that all have."
+        ) from None
+    return people, times
