@@ -91,11 +91,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateDescent):
     def _target_array(self, y: object) -> NDArray[Any]:
         if y is None:
             raise InvalidArgument("requires y to be passed, but the target y is None.")
-        given = shaped("y", y)
-        if given.ndim == 2 and given.shape[1] == 1:
-            given = given[:, 0]
-        if given.ndim != 1:
-            raise InvalidArgument(f"y should be a 1d array of labels, got {given.ndim} dimensions.")
+        given = self._one_column(shaped("y", y))
         if isinstance(self.classes, str) and self.classes == "public":
             if given.dtype.kind == "f" and not np.isfinite(given).all():
                 raise OutOfDomain("y contains NaN or infinity: drop or replace missing labels.")

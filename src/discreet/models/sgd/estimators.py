@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from abc import abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any, Self
 
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.core.check import count, non_negative, positive
@@ -78,9 +80,9 @@ class PrivateDescent(BaseEstimator):
         Proof: `train.descend`, and the noisy count if ``rows`` is not known (composition).
         Needs: one row for each unit of privacy; declared bounds; targets as declared.
         """
-        validate_data(self, X, reset=True, skip_check_array=True)
         table = shaped("X", X)
         matrix_shape(table)
+        validate_data(self, X, reset=True, skip_check_array=True)
         targets = self._target_array(y)
         same_rows(table, targets)
         names = names_of(X)
@@ -177,9 +179,9 @@ class PrivateDescent(BaseEstimator):
 
     def _margins(self, X: object) -> Floats:
         check_is_fitted(self)
-        validate_data(self, X, reset=False, skip_check_array=True)
         table = shaped("X", X)
         matrix_shape(table)
+        validate_data(self, X, reset=False, skip_check_array=True)
         if not len(table):
             raise InvalidArgument("X has 0 sample(s) while a minimum of 1 is required.")
         steps = self.feature_map_.steps(doubles("X", table))
@@ -215,6 +217,21 @@ class PrivateDescent(BaseEstimator):
         if self.account is None:
             return nullcontext()
         return reserved(self.account, plan.guarantee, label=self.label, bits=bits)
+
+    def _one_column(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Targets as a flat array; a table of one column is taken with a warning."""
+        if y.ndim == 2 and y.shape[1] == 1:
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected.",
+                DataConversionWarning,
+                stacklevel=4,
+            )
+            return y[:, 0]
+        if y.ndim != 1:
+            raise InvalidArgument(
+                f"y should be a 1d array, got {y.ndim} dimensions: fit one model for each column."
+            )
+        return y
 
     def _penalty(self) -> float:
         return float(non_negative("l2", self.l2))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.inputs import Floats, bounds_of, doubles, target_table
+from discreet.models.inputs import Floats, bounds_of, doubles, shaped
 from discreet.models.sgd.estimators import PrivateDescent
 from discreet.models.sgd.features import FeatureMap, usual_norm
 from discreet.models.sgd.objectives import Huber, Objective, Squared
@@ -44,13 +44,11 @@ class _Regressor(RegressorMixin, PrivateDescent):
         """The residual (scaled) from which on a gradient is clipped, for a row of usual length."""
 
     def _target_array(self, y: object) -> NDArray[Any]:
-        given = target_table(y)
-        if given.shape[1] != 1:
-            raise InvalidArgument(
-                f"y must be one column of targets, got {given.shape[1]}: fit one model for each."
-            )
+        if y is None:
+            raise InvalidArgument("requires y to be passed, but the target y is None.")
+        given = self._one_column(shaped("y", y))
         self.target_centre_, self.target_half_ = self._target_scale()
-        return given[:, 0]
+        return given
 
     def _target_scale(self) -> tuple[float, float]:
         """Centre and half width of the declared bounds."""

@@ -1,0 +1,287 @@
+"""Estimators by private gradient descent: what they learn, refuse, charge and certify."""
+
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import discreet
+from discreet.core.errors import (
+    BudgetExceeded,
+    InvalidArgument,
+    NotCertified,
+    OutOfDomain,
+    RelationMismatch,
+)
+from discreet.core.relation import Relation
+from discreet.models.sgd import PrivateHuberRegressor, PrivateLogisticRegression, PrivateRidge
+from discreet.models.sgd.estimators import PrivateDescent
+from discreet.noise.bits import seeded
+
+BUDGET = {"epsilon": 1.0, "delta": 1e-6}
+RNG = np.random.default_rng(11)
+X = RNG.uniform(-1, 1, (3000, 4))
+TRUTH = np.array([1.5, -2.0, 0.5, 0.0])
+LABELS = (X @ TRUTH + 0.3 + RNG.logistic(size=3000) / 3 > 0).astype(int)
+Y = X @ TRUTH + 0.3 + RNG.normal(0, 0.3, 3000)
+
+
+def classifier(seed: int = 1, **changes: Any) -> PrivateLogisticRegression:
+    plain = {**BUDGET, "bounds": (-1, 1), "classes": (0, 1), "bits": seeded(seed)}
+    return PrivateLogisticRegression(**{**plain, **changes})
+
+
+def regressor(kind: type[Any] = PrivateRidge, seed: int = 1, **changes: Any) -> Any:
+    plain = {**BUDGET, "bounds": (-1, 1), "target_bounds": (-5, 5), "bits": seeded(seed)}
+    return kind(**{**plain, **changes})
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    with discreet.Ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        yield lambda epsilon, **terms: ledger.account(
+            "models", limit=discreet.approx(epsilon, 1e-6, **terms)
+        )
+
+
+def outcomes(held: Any) -> list[str | None]:
+    return [entry.outcome for entry in held.history if entry.kind == "reserve"]
+
+
+def test_two_classes_are_learnt_without_tuning() -> None:
+    model = classifier().fit(X, LABELS)
+    best = np.mean((X @ TRUTH + 0.3 > 0) == LABELS)
+    assert model.score(X, LABELS) > best - 0.02
+    direction = model.coef_[0] / np.linalg.norm(model.coef_[0])
+    assert direction @ TRUTH / np.linalg.norm(TRUTH) > 0.97
+    assert model.guarantee_.delta(1.0) <= 1e-6
+    assert model.guarantee_.relation is Relation.ADD_REMOVE
+    chances = model.predict_proba(X)
+    assert np.allclose(chances.sum(axis=1), 1)
+    assert ((chances[:, 1] > 0.5) == (model.decision_function(X) > 0)).all()
+
+
+def test_several_classes_are_learnt_and_named() -> None:
+    data, digits = load_digits(return_X_y=True)
+    names = np.array([f"digit {digit}" for digit in digits])
+    model = classifier(bounds=(0, 16), classes=sorted(set(names)), epsilon=4.0).fit(data, names)
+    assert model.score(data, names) > 0.85
+    assert model.coef_.shape == (10, 64)
+    assert model.predict_proba(data[:5]).shape == (5, 10)
+
+
+def test_real_columns_of_different_sizes() -> None:
+    data, labels = load_breast_cancer(return_X_y=True)
+    limits = [(0, 3 * float(f"{high:.0e}")) for high in np.median(data, axis=0)]
+    assert classifier(bounds=limits).fit(data, labels).score(data, labels) > 0.85
+
+
+@pytest.mark.parametrize("kind", [PrivateRidge, PrivateHuberRegressor])
+def test_regressions_are_near_least_squares(kind: type[Any]) -> None:
+    model = regressor(kind).fit(X, Y)
+    best = Ridge(alpha=1e-6).fit(X, Y)
+    assert np.abs(model.coef_ - TRUTH).max() < 0.25
+    assert abs(model.intercept_ - 0.3) < 0.1
+    assert model.score(X, Y) > best.score(X, Y) - 0.02
+    assert np.allclose(model.predict(X), X @ model.coef_ + model.intercept_, atol=1e-2)
+
+
+def test_huber_resists_outliers_that_bend_least_squares() -> None:
+    wild = Y.copy()
+    wild[X[:, 0] > 0.8] = -5.0
+    options = {"epsilon": 50.0, "clip": 4.0}
+    robust = regressor(PrivateHuberRegressor, knee=0.5, **options).fit(X, wild)
+    plain = regressor(PrivateRidge, **options).fit(X, wild)
+    assert abs(robust.coef_[0] - 1.5) < 0.6 < abs(plain.coef_[0] - 1.5)
+
+
+def test_an_unlimited_budget_gives_the_minimiser() -> None:
+    """C33, C34: with hardly any noise, clipping aside, a ridge is the closed form."""
+    model = regressor(epsilon=1e5, clip=20.0, l2=0.1, steps=1000, rate=1, rows=3000, average=0.1)
+    model.fit(X, Y)
+    closed = Ridge(alpha=0.1 * 3000).fit(X, Y)
+    assert np.allclose(model.coef_, closed.coef_, atol=2e-3)
+
+
+def test_bounds_clip_and_row_norms_shrink() -> None:
+    """Values beyond their bounds count as the bounds: for fitting and for predicting."""
+    far = X.copy()
+    far[:10] *= 1e9
+    clipped = np.clip(far, -1, 1)
+    one, two = classifier().fit(far, LABELS), classifier().fit(clipped, LABELS)
+    assert (one.theta_ == two.theta_).all()
+    assert (one.predict_proba(far) == one.predict_proba(clipped)).all()
+
+
+def test_the_guarantee_is_charged_before_values_are_read(account: Callable[..., Any]) -> None:
+    held = account(1.5)
+    with pytest.raises(NotCertified, match="seeded"):
+        classifier(account=held).fit(X, LABELS)
+    assert not outcomes(held)
+    bad = np.where(X > 0.999, np.nan, X)
+    with pytest.raises(OutOfDomain, match="NaN"):
+        classifier(account=held, bits=None, epsilon=0.1).fit(bad, LABELS)
+    assert outcomes(held) == ["failed"]
+    model = classifier(account=held, bits=None).fit(X, LABELS)
+    assert model.receipt_.guarantee == model.guarantee_
+    assert outcomes(held) == ["failed", "released"]
+    with pytest.raises(BudgetExceeded):
+        classifier(account=held, bits=None, epsilon=1.4).fit(X, LABELS)
+
+
+def test_what_can_be_known_before_reading_costs_nothing(account: Callable[..., Any]) -> None:
+    held = account(9.0)
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"bounds": None}, "bounds"),
+        ({"bounds": (1, -1)}, "lower"),
+        ({"bounds": [(0, 1)] * 3}, "bounds"),
+        ({"bounds": (0, math.inf)}, "bounds"),
+        ({"classes": None}, "classes"),
+        ({"classes": (1,)}, "one class|two labels"),
+        ({"epsilon": None}, "epsilon"),
+        ({"rate": 0}, "rate"),
+        ({"clip": -1.0}, "clip"),
+        ({"row_norm": 0.0}, "row_norm"),
+        ({"rows": 0}, "rows"),
+        ({"l2": -1.0}, "l2"),
+    ]
+    for changes, words in refused:
+        with pytest.raises(InvalidArgument, match=words):
+            classifier(account=held, bits=None, **changes).fit(X, LABELS)
+    with pytest.raises(InvalidArgument, match="rows"):
+        classifier(account=held, bits=None).fit(X, LABELS[:-1])
+    with pytest.raises(InvalidArgument, match="2D"):
+        classifier(account=held, bits=None).fit(X[:, 0], LABELS)
+    with pytest.raises(InvalidArgument, match="target_bounds"):
+        regressor(account=held, bits=None, target_bounds=None).fit(X, Y)
+    with pytest.raises(RelationMismatch):
+        classifier(account=held, bits=None, relation=Relation.REPLACE_ONE).fit(X, LABELS)
+    assert not outcomes(held)
+
+
+def test_errors_show_no_private_value() -> None:
+    with pytest.raises(OutOfDomain, match="declared classes") as caught:
+        classifier().fit(X, np.where(LABELS == 1, 31337, 0))
+    assert "31337" not in str(caught.value)
+    table = X.astype(object)
+    table[5, 2] = "secret word"
+    with pytest.raises(OutOfDomain) as caught:
+        classifier().fit(table, LABELS)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_odd_data_are_fitted_like_any_other() -> None:
+    """Whether there are rows, both classes or a varying column is private: no error says so."""
+    empty = classifier().fit(np.zeros((0, 4)), np.zeros(0))
+    assert np.isfinite(empty.coef_).all()
+    one = classifier().fit(X, np.ones(3000))
+    assert one.predict(X).mean() > 0.99
+    flat = classifier().fit(np.zeros((50, 4)), LABELS[:50])
+    assert np.isfinite(flat.coef_).all()
+
+
+def test_rows_are_counted_with_noise_unless_they_are_known() -> None:
+    counted = classifier().fit(X, LABELS)
+    assert counted.rows_ != 3000
+    assert abs(counted.rows_ - 3000) < 6 * float(counted.plan_.counting)
+    declared = classifier(rows=2500).fit(X, LABELS)
+    assert (declared.rows_, declared.plan_.counting) == (2500, None)
+    public = classifier(relation=Relation.REPLACE_ONE).fit(X, LABELS)
+    assert (public.rows_, public.plan_.counting) == (3000, None)
+    assert public.guarantee_.relation is Relation.REPLACE_ONE
+    assert public.guarantee_.delta(1.0) <= 1e-6
+
+
+def test_other_currencies_use_all_rows() -> None:
+    model = classifier(epsilon=None, delta=None, rho=0.05).fit(X, LABELS)
+    assert model.plan_.rate == 1
+    spent = sum(count / (2 * part.sigma**2) for part, count in model.guarantee_.event.parts)
+    assert float(spent) == pytest.approx(0.05, rel=1e-6)
+    assert spent <= Fraction(1, 20)
+    assert classifier(epsilon=None, delta=None, mu=0.4).fit(X, LABELS).score(X, LABELS) > 0.8
+
+
+def test_plans_are_free_and_true() -> None:
+    model = classifier(rows=3000)
+    plan = model.plan(features=4)
+    fitted = model.fit(X, LABELS)
+    assert plan == fitted.plan_
+    assert plan.guarantee == fitted.guarantee_
+    assert fitted.n_iter_ == plan.steps
+
+
+def test_certify_recomputes_the_claim_and_notices_a_false_one() -> None:
+    model = classifier(steps=40).fit(X, LABELS)
+    assert model.certify().holds
+    model.epsilon = 0.8
+    with pytest.raises(NotCertified):
+        model.certify()
+
+
+def test_frames_and_names() -> None:
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    limits = {"d": (-1, 1), "a": (-1, 1), "b": (-1, 1), "c": (-1, 1)}
+    model = classifier(bounds=limits).fit(frame, pd.Series(LABELS))
+    assert list(model.feature_names_in_) == list("abcd")
+    assert (model.theta_ == classifier().fit(X, LABELS).theta_).all()
+    with pytest.raises(InvalidArgument, match="columns"):
+        classifier(bounds={"a": (0, 1)}).fit(frame, LABELS)
+
+
+def test_clones_share_the_account_and_cross_validation_works(account: Callable[..., Any]) -> None:
+    held = account(9.0)
+    copied = clone(classifier(account=held, bits=None))
+    assert copied.account is held
+    assert not hasattr(copied, "coef_")
+    scores = cross_val_score(classifier(), X, LABELS, cv=3)
+    assert scores.mean() > 0.8
+
+
+def test_seeds_repeat_and_fits_differ() -> None:
+    one, two = classifier(3).fit(X, LABELS), classifier(3).fit(X, LABELS)
+    assert (one.coef_ == two.coef_).all()
+    assert not (one.fit(X, LABELS).coef_ == two.coef_).all()
+
+
+_NOISE = "noise is drawn anew at every fit, so that two fits on equal data differ"
+EXEMPT = {
+    "check_estimators_overwrite_params": "seeded bits are a stream, and a fit reads from it",
+    "check_dtype_object": "the package's errors are ValueErrors, this wants a TypeError",
+    "check_parameters_default_constructible": "relation is an enumeration",
+    "check_fit_idempotent": _NOISE,
+}
+EXEMPT_REGRESSORS = {
+    **EXEMPT,
+    "check_estimators_empty_data_messages": "an error would tell no rows from one row",
+    "check_regressor_data_not_an_array": _NOISE,
+    "check_supervised_y_2d": _NOISE,
+    "check_regressors_int": _NOISE,
+}
+
+
+def exempt(estimator: PrivateDescent) -> dict[str, str]:
+    return EXEMPT if isinstance(estimator, PrivateLogisticRegression) else EXEMPT_REGRESSORS
+
+
+@parametrize_with_checks(
+    [
+        classifier(epsilon=1e5, bounds=(-4, 4), classes="public"),
+        regressor(PrivateRidge, epsilon=1e5, bounds=(-4, 4), target_bounds=(-300, 300)),
+        regressor(PrivateHuberRegressor, epsilon=1e5, bounds=(-4, 4), target_bounds=(-300, 300)),
+    ],
+    expected_failed_checks=exempt,
+)
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_checks(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
