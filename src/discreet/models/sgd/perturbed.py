@@ -221,7 +221,7 @@ def _solved(plan: OutputPerturbation, x: Floats, y: Floats) -> Floats:
     def fast(theta: Floats) -> tuple[float, Floats]:
         margins = objective.margins(theta, x)
         loss = float(objective.losses(margins, y).sum()) / plan.rows + objective.penalty(theta)
-        slopes = objective.slopes(margins, y).reshape(len(x), -1)
+        slopes = objective.slopes(margins, y).reshape(len(x), objective.outputs)
         gradient: Floats = (slopes.T @ x).ravel() / plan.rows
         return loss, gradient + objective.penalty_gradient(theta)
 

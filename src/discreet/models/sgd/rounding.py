@@ -37,7 +37,8 @@ def clipped_rows(x: Floats, row_norm: float) -> Floats:
         # By the largest entry first: squares of any doubles then neither vanish nor overflow.
         top = np.maximum(np.abs(part).max(axis=1), np.finfo(np.float64).tiny)
         unit = part / top[:, None]
-        norms = np.sqrt(np.einsum("ij,ij->i", unit, unit))
+        # A row of zeros stays one, whatever its length is taken for.
+        norms = np.maximum(np.sqrt(np.einsum("ij,ij->i", unit, unit)), 0.5)
         factors = np.minimum(top, row_norm / norms)
         rows[start : start + CHUNK] = np.ldexp(
             np.trunc(np.ldexp(unit * factors[:, None], exponent)), -exponent
@@ -81,7 +82,7 @@ def data_gradient(objective: Objective, theta: Floats, x: Floats, y: Floats) -> 
         rows = x[start : start + CHUNK]
         margins = objective.margins(first, rows) + objective.margins(second, rows)
         slopes = objective.slopes(margins, y[start : start + CHUNK])
-        parts.append((slopes.reshape(len(rows), -1).T @ rows).ravel())
+        parts.append((slopes.reshape(len(rows), objective.outputs).T @ rows).ravel())
     if not parts:
         return np.zeros_like(theta)
     return np.array([math.fsum(column) for column in np.stack(parts, axis=1)])
