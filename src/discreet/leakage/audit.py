@@ -14,6 +14,7 @@ from discreet.leakage import (
     published_cases,
     published_sound,
     range_cases,
+    regression_cases,
     variants,
 )
 from discreet.leakage import cases as own
@@ -85,7 +86,7 @@ def registered() -> tuple[Case, ...]:
     good_variants = (case for case in variants.cases() if not case.broken)
     ours = (*own.cases(), *local_cases.cases())
     theses = (*range_cases.cases(), *published_cases.published(), *published_sound.cases())
-    return (*ours, *good_variants, *broken.cases(), *theses)
+    return (*ours, *good_variants, *broken.cases(), *theses, *regression_cases.cases())
 
 
 def audit_case(case: Case, *, failure: float, samples: int, seed: int) -> Row:

@@ -104,7 +104,7 @@ def claims() -> tuple[Claim, ...]:
 
 def _mixed() -> list[Claim]:
     return [
-        _claim(
+        refuted(
             f"mixed noise mechanism, delta {delta:.3g} (M35)",
             stats.norm(0, math.sqrt(2)),
             stats.norm(1, math.sqrt(2)),
@@ -121,7 +121,7 @@ def _textbook() -> list[Claim]:
     for epsilon in (10, 20):
         sigma = published_laws.classical_sigma(epsilon, 1e-5)
         made.append(
-            _claim(
+            refuted(
                 f"Gaussian noise of the textbook at epsilon {epsilon} (M13)",
                 stats.norm(0, sigma),
                 stats.norm(1, sigma),
@@ -139,7 +139,7 @@ def _smooth_gaussian() -> list[Claim]:
         sigma = published_laws.gaussian_multiplier(epsilon, delta)
         wide = sigma * math.exp(published_laws.thesis_beta(epsilon, delta))
         made.append(
-            _claim(
+            refuted(
                 f"smooth Gaussian noise, delta {delta:g} (M25)",
                 stats.norm(0, wide),
                 stats.norm(1, sigma),
@@ -157,7 +157,7 @@ def _smooth_laplace() -> list[Claim]:
         wide = math.exp(published_laws.thesis_beta(epsilon, 0.01))
         scale = 2 / epsilon
         made.append(
-            _claim(
+            refuted(
                 f"smooth Laplace noise at epsilon {epsilon} (M22)",
                 stats.laplace(0, scale * wide),
                 stats.laplace(1, scale),
@@ -171,7 +171,7 @@ def _smooth_laplace() -> list[Claim]:
 
 def _blocks() -> list[Claim]:
     return [
-        _claim(
+        refuted(
             f"blocks, sensitivity from the data, epsilon {epsilon}, beta {beta} (M42)",
             stats.laplace(0, 1),
             stats.laplace(epsilon / 2 * math.exp(beta), 1),
@@ -187,7 +187,7 @@ def _median(epsilon: int, delta: float, noise: Noise) -> Mechanism:
     return smooth(lower=0, upper=1, rows=99, epsilon=epsilon, delta=delta, noise=noise)
 
 
-def _claim(
+def refuted(
     name: str,
     left: Any,
     right: Any,
@@ -196,6 +196,7 @@ def _claim(
     claimed: float,
     repaired: Mechanism,
 ) -> Claim:
+    """A claim about two laws, its event, and the certificate of what keeps it."""
     event = telling(left, right, epsilon)
     certificate = repaired.certify()
     # Of a curve, the check at the epsilon nearest to the claimed one.

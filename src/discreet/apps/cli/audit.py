@@ -18,6 +18,8 @@ from discreet.leakage.published_cases import cases as published_cases
 from discreet.leakage.published_claims import Claim, claims
 from discreet.leakage.range_cases import Recovery, recoveries
 from discreet.leakage.range_cases import cases as range_cases
+from discreet.leakage.regression_cases import cases as regression_cases
+from discreet.leakage.regression_cases import claims as regression_claims
 
 
 def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool = False) -> int:
@@ -26,11 +28,12 @@ def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool
     ``published``: claims of theses only, each with its witness and beside what keeps its promise;
     the attack that reads leaves out of a tree; and claims that only an exact law refutes.
     """
-    found: tuple[Recovery | Claim, ...] = (*recoveries(), *claims()) if published else ()
-    found = tuple(one for one in found if _asked(one.name, names))
-    cases = chosen(
-        names, (*range_cases(), *published_cases()) if published else None, need=not found
+    found: tuple[Recovery | Claim, ...] = (
+        (*recoveries(), *claims(), *regression_claims()) if published else ()
     )
+    found = tuple(one for one in found if _asked(one.name, names))
+    theses = (*range_cases(), *published_cases(), *regression_cases())
+    cases = chosen(names, theses if published else None, need=not found)
     if only_list:
         for one in (*cases, *found):
             print(one.name)
