@@ -14,16 +14,16 @@ from discreet.accounting.filters import rho_of
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, RelationMismatch
-from discreet.core.exact import round_down
 from discreet.core.relation import Relation
 
 Grains: TypeAlias = NDArray[np.int64]
-"""Amounts of rho in units of 2**-40: sums and comparisons are exact."""
+"""Amounts of rho in units of 10**-12: sums and comparisons are exact."""
 Admitted: TypeAlias = NDArray[np.bool_]
 Codes: TypeAlias = NDArray[np.integer]
 
-GRAIN = Fraction(1, 1 << 40)
-LARGEST_RHO = 1 << 20  # so that limit and cost together stay far below 2**63 grains
+GRAIN = Fraction(1, 10**12)
+LARGEST_RHO = 10**6  # so that limit and cost together stay far below 2**63 grains
+LARGEST = LARGEST_RHO * 10**12
 
 
 class PeopleFilter:
@@ -47,7 +47,7 @@ class PeopleFilter:
         self._limits = _grains(limits, up=False, name="limits")
         if self._limits.ndim != 1:
             raise InvalidArgument("limits must be one number per person, a flat array.")
-        self._spent: Grains = np.zeros(len(self._limits), dtype=np.int64)
+        self._spent: Grains = np.zeros_like(self._limits)
 
     @classmethod
     def of_levels(cls, codes: Codes, limits: tuple[Guarantee, ...]) -> PeopleFilter:
@@ -60,8 +60,10 @@ class PeopleFilter:
             raise InvalidArgument("codes must be one whole number per person: the person's level.")
         if found.size and not 0 <= found.min() <= found.max() < len(limits):
             raise InvalidArgument(f"codes must lie in 0..{len(limits) - 1}, one for each limit.")
-        rhos = np.array([round_down(limit_rho(limit)) for limit in limits])
-        return cls(rhos[found])
+        most = [min(math.floor(limit_rho(limit) / GRAIN), LARGEST) for limit in limits]
+        made = cls(np.zeros(len(found)))
+        made._limits = np.array(most, dtype=np.int64)[found]
+        return made
 
     def __len__(self) -> int:
         return len(self._limits)
@@ -81,11 +83,18 @@ class PeopleFilter:
 
         ``cost``: a guarantee that is the same for everybody, or one rho per person.
         """
-        price = self.price(cost)
-        # No overflow: both terms are below 2**61.
-        taking: Admitted = self._spent + price <= self._limits
+        return self.take(self.price(cost))
+
+    def take(self, price: Grains) -> Admitted:
+        """``admit`` for a cost that is in grains already."""
+        taking = self.affordable(price)
         self._spent += np.where(taking, price, 0)
         return taking
+
+    def affordable(self, price: Grains) -> Admitted:
+        """Who could pay now; nothing is charged."""
+        # No overflow: both terms are below 2**61.
+        return np.asarray(self._spent + price <= self._limits)
 
     def price(self, cost: Guarantee | ArrayLike) -> Grains:
         """A cost in grains, rounded up, for everybody or for each."""
@@ -96,8 +105,8 @@ class PeopleFilter:
                     f"{cost.relation!r}."
                 )
             rho = rho_of(cost.event)
-            # A cost above every limit is a cost that nobody can afford.
-            return np.asarray(min(math.ceil(rho / GRAIN), LARGEST_RHO << 40), dtype=np.int64)
+            # More than every limit: nobody can afford it.
+            return np.asarray(min(math.ceil(rho / GRAIN), LARGEST + 1), dtype=np.int64)
         found = _grains(cost, up=True, name="cost")
         if found.ndim and found.shape != self._limits.shape:
             raise InvalidArgument(
@@ -152,6 +161,6 @@ def _grains(values: ArrayLike, *, up: bool, name: str) -> Grains:
         raise InvalidArgument(f"{name} must be finite and not negative.")
     if (found > LARGEST_RHO).any():
         raise InvalidArgument(f"{name} must be at most {LARGEST_RHO}.")
-    # Multiplication by a power of two is exact.
-    scaled = found * 2.0**40
+    # The product is rounded to nearest; the next float is beyond the true one.
+    scaled = np.where(found > 0, np.nextafter(found * 1e12, np.inf if up else -np.inf), 0)
     return (np.ceil(scaled) if up else np.floor(scaled)).astype(np.int64)

@@ -9,11 +9,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
+from numpy.typing import ArrayLike
+
 from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.people import limit_rho
+from discreet.accounting.personal import personal
 from discreet.core import check
 from discreet.core.errors import InvalidArgument, RelationMismatch
-from discreet.ledger import export, journal
+from discreet.ledger import crowd_rows, export, journal
 from discreet.ledger.account import Account
+from discreet.ledger.crowd import Crowd, checked
 from discreet.ledger.journal import Row, State
 from discreet.ledger.postgres import PostgresStore
 from discreet.ledger.rules import ApproxRule, Composition, rule_for
@@ -67,6 +72,32 @@ class Ledger:
             if row is None:
                 raise InvalidArgument(f"There is no account {name!r}; give a limit to open it.")
             return self._account(session, row)
+
+    def crowd(
+        self,
+        name: str,
+        *,
+        limits: Mapping[str, Guarantee] | None = None,
+        members: ArrayLike | None = None,
+        levels: ArrayLike | None = None,
+    ) -> Crowd:
+        """Open a crowd, a personal budget for each member, or find one by its name.
+
+        ``limits`` is a public menu, such as ``{"strict": discreet.approx(1, 1e-6), ...}``;
+        ``members`` are distinct identities and ``levels`` what each of them chose. All three are
+        fixed at the first opening.
+        """
+        journal.printable("name", name)
+        if limits is not None or members is not None or levels is not None:
+            if limits is None or members is None or levels is None:
+                raise InvalidArgument("limits, members and levels open a crowd; give all three.")
+            menu = personal(limits)
+            packed = crowd_rows.packed(*checked(members, levels, menu))
+            for level in menu:
+                limit_rho(menu[level])  # refused before anything is written
+            with self._store.write() as session:
+                crowd_rows.insert(session, name, menu, packed)
+        return Crowd(self._store, name)
 
     def accounts(self) -> tuple[Account, ...]:
         """Every account, parents before children."""

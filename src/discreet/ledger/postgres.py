@@ -64,13 +64,43 @@ CREATE TRIGGER tallies_grow BEFORE UPDATE ON tallies
     FOR EACH ROW WHEN (NEW.number <= OLD.number) EXECUTE FUNCTION refuse();
 """
 
+_CROWDS = """
+CREATE TABLE crowds (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    terms TEXT NOT NULL,
+    members BYTEA NOT NULL,
+    entries BIGINT NOT NULL,
+    head TEXT NOT NULL
+);
+CREATE TABLE crowd_entries (
+    crowd BIGINT NOT NULL REFERENCES crowds (id),
+    sequence BIGINT NOT NULL,
+    content TEXT NOT NULL,
+    amounts BYTEA,
+    hash TEXT NOT NULL,
+    PRIMARY KEY (crowd, sequence)
+);
+CREATE TRIGGER crowd_entries_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON crowd_entries
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse();
+CREATE TRIGGER crowds_remain BEFORE DELETE OR TRUNCATE ON crowds
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse();
+CREATE TRIGGER crowds_stay BEFORE UPDATE OF id, name, terms, members
+    ON crowds FOR EACH STATEMENT EXECUTE FUNCTION refuse();
+CREATE TRIGGER crowds_grow BEFORE UPDATE ON crowds
+    FOR EACH ROW WHEN (NEW.entries <> OLD.entries + 1) EXECUTE FUNCTION refuse();
+"""
 
-def _first(connection: Connection) -> None:
-    connection.execute(_FIRST)
+
+def _script(text: str, connection: Connection) -> None:
+    connection.execute(text)
 
 
 # The n-th function leads from version n to n + 1; append only.
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first,)
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
+    partial(_script, _FIRST),
+    partial(_script, _CROWDS),
+)
 
 
 class PostgresStore:

@@ -63,14 +63,46 @@ CREATE TRIGGER tallies_grow BEFORE UPDATE ON tallies WHEN NEW.number <= OLD.numb
     BEGIN SELECT RAISE(ABORT, 'tallies only grow'); END;
 """
 
+_CROWDS = """
+CREATE TABLE crowds (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL UNIQUE,
+    terms TEXT NOT NULL,
+    members BLOB NOT NULL,
+    entries INTEGER NOT NULL,
+    head TEXT NOT NULL
+) STRICT;
+CREATE TABLE crowd_entries (
+    crowd INTEGER NOT NULL REFERENCES crowds (id),
+    sequence INTEGER NOT NULL,
+    content TEXT NOT NULL,
+    amounts BLOB,
+    hash TEXT NOT NULL,
+    PRIMARY KEY (crowd, sequence)
+) STRICT;
+CREATE TRIGGER crowd_entries_stay BEFORE UPDATE ON crowd_entries
+    BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END;
+CREATE TRIGGER crowd_entries_remain BEFORE DELETE ON crowd_entries
+    BEGIN SELECT RAISE(ABORT, 'entries are append-only'); END;
+CREATE TRIGGER crowds_remain BEFORE DELETE ON crowds
+    BEGIN SELECT RAISE(ABORT, 'crowds are never deleted'); END;
+CREATE TRIGGER crowds_stay BEFORE UPDATE OF id, name, terms, members ON crowds
+    BEGIN SELECT RAISE(ABORT, 'the terms of a crowd never change'); END;
+CREATE TRIGGER crowds_grow BEFORE UPDATE ON crowds WHEN NEW.entries <> OLD.entries + 1
+    BEGIN SELECT RAISE(ABORT, 'a crowd changes with an entry only'); END;
+"""
 
-def _first(connection: sqlite3.Connection) -> None:
-    for statement in _statements(_FIRST):
+
+def _script(text: str, connection: sqlite3.Connection) -> None:
+    for statement in _statements(text):
         connection.execute(statement)
 
 
 # The n-th function leads from version n to n + 1; append only.
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first,)
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
+    partial(_script, _FIRST),
+    partial(_script, _CROWDS),
+)
 
 
 class SqliteStore:

@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from discreet.core.errors import PrivacyError, Unsupported
 
-Value: TypeAlias = int | str | None
+Value: TypeAlias = int | str | bytes | None
 C = TypeVar("C")
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from discreet.core import events
 from discreet.core.errors import PrivacyError
-from discreet.ledger import journal
+from discreet.ledger import crowd_rows, journal
 from discreet.ledger.journal import Content, Row, State
 from discreet.ledger.rules import Sums, add
 from discreet.ledger.store import Session
@@ -181,12 +181,15 @@ def verify(session: Session, heads: Mapping[str, str]) -> Verification:
     strays = session.run(f"SELECT count(*) FROM entries WHERE account NOT IN ({known})")  # noqa: S608
     if strays[0][0]:
         problems.append(f"{strays[0][0]} entries belong to no account")
-    problems += _unmatched(heads, replays)
+    crowds = crowd_rows.verify(session, heads)
+    problems += crowds.problems
+    problems += _unmatched({n: h for n, h in heads.items() if n not in crowds.heads}, replays)
+    told = {name: f"{x.entries}:{x.head}" for name, x in replays.items()}
     return Verification(
         accounts=len(rows),
-        entries=sum(replay.entries for replay in replays.values()),
+        entries=sum(replay.entries for replay in replays.values()) + crowds.entries,
         problems=tuple(problems),
-        heads={name: f"{x.entries}:{x.head}" for name, x in replays.items()},
+        heads={**told, **crowds.heads},
     )
 
 

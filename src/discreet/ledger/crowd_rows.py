@@ -1,0 +1,267 @@
+"""The rows behind a crowd: its terms, and the chain of its charges."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.people import Grains, PeopleFilter
+from discreet.accounting.personal import PersonalGuarantee
+from discreet.core.errors import InvalidArgument, PrivacyError
+from discreet.ledger import journal
+from discreet.ledger.journal import Content
+from discreet.ledger.store import Session, StoreFailure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What never changes: who is in the crowd, at which level, and what a level may spend."""
+
+    limits: PersonalGuarantee
+    members: tuple[str, ...] = field(repr=False)
+    codes: NDArray[np.int64] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a crowd stands: what moves with each entry."""
+
+    id: int
+    name: str
+    entries: int
+    head: str
+
+
+# ── terms ────────────────────────────────────────────────────────────────────
+
+
+def packed(members: tuple[str, ...], codes: NDArray[np.int64]) -> bytes:
+    """Who is in the crowd, at which level."""
+    return zlib.compress(json.dumps([members, codes.tolist()]).encode(), level=1)
+
+
+def insert(session: Session, name: str, limits: PersonalGuarantee, members: bytes) -> None:
+    """A new crowd with its first entry; nothing if there is one of this name and these terms."""
+    terms = journal.canonical({"limits": json.loads(limits.to_json()), "members": _digest(members)})
+    made = session.run(
+        "INSERT INTO crowds (name, terms, members, entries, head) VALUES (?, ?, ?, 0, ?) "
+        "ON CONFLICT (name) DO NOTHING RETURNING id",
+        *(name, terms, members, journal.GENESIS),
+    )
+    if made:
+        opened = {"kind": "open", "time": journal.now(), "terms": json.loads(terms)}
+        append(session, place(session, name), opened, None)
+        return
+    (known,) = session.run("SELECT terms FROM crowds WHERE name = ?", name)
+    if known[0] != terms:
+        raise InvalidArgument(
+            f"There is a crowd {name!r} with other limits, members or levels; its terms never "
+            "change. Leave them out to open it, or take another name."
+        )
+
+
+def place(session: Session, name: str, *, lock: str = "") -> Place:
+    """Where a crowd stands; ``lock`` holds it until the transaction ends."""
+    found = session.run(
+        f"SELECT id, name, entries, head FROM crowds WHERE name = ?{lock}",  # noqa: S608 — our own
+        name,
+    )
+    if not found:
+        raise InvalidArgument(f"There is no crowd {name!r}; give limits and members to open it.")
+    number, known, entries, head = found[0]
+    return Place(id=number, name=known, entries=entries, head=head)
+
+
+def names(session: Session) -> list[str]:
+    """All crowds, in the order of opening."""
+    return [name for (name,) in session.run("SELECT name FROM crowds ORDER BY id")]
+
+
+def read_terms(session: Session, where: Place) -> Terms:
+    """The terms of a crowd, checked against their digest."""
+    ((text, blob),) = session.run("SELECT terms, members FROM crowds WHERE id = ?", where.id)
+    content = json.loads(text)
+    if _digest(bytes(blob)) != content["members"]:
+        raise StoreFailure(f"The members of crowd {where.name!r} are not those it was opened with.")
+    members, codes = json.loads(zlib.decompress(bytes(blob)))
+    return Terms(
+        limits=PersonalGuarantee.from_json(json.dumps(content["limits"])),
+        members=tuple(members),
+        codes=np.array(codes, dtype=np.int64),
+    )
+
+
+# ── charges ──────────────────────────────────────────────────────────────────
+
+
+def told(
+    cost: Guarantee | PersonalGuarantee | ArrayLike, limits: PersonalGuarantee, people: int
+) -> tuple[Content, bytes | None]:
+    """A cost as an entry tells it: events by level, or the digest of one amount per member."""
+    if isinstance(cost, Guarantee):
+        cost = PersonalGuarantee(tuple((name, cost) for name in limits))
+    if isinstance(cost, PersonalGuarantee):
+        if cost.names != limits.names:
+            raise InvalidArgument(
+                f"cost must name the levels {', '.join(limits.names)}, got {', '.join(cost.names)}."
+            )
+        # The amounts stand beside the events: who was left out must stay the same for ever, also
+        # when better accounting would charge less.
+        return {"cost": json.loads(cost.to_json()), "grains": _grains(cost)}, None
+    each = PeopleFilter(np.zeros(people)).price(cost)
+    if each.shape != (people,):
+        raise InvalidArgument(f"cost must be a guarantee, or one rho for each of {people} members.")
+    blob = zlib.compress(each.astype("<i8").tobytes(), level=1)
+    return {"each": _digest(blob)}, blob
+
+
+def priced(content: Mapping[str, Any], blob: bytes | None, terms: Terms) -> Grains:
+    """What an entry costs each member."""
+    if blob is not None:
+        return np.frombuffer(zlib.decompress(blob), dtype="<i8").astype(np.int64)
+    levels = np.array([content["grains"][name] for name in terms.limits], dtype=np.int64)
+    return levels[terms.codes]
+
+
+def _grains(cost: PersonalGuarantee) -> dict[str, int]:
+    one = PeopleFilter([0.0])
+    return {name: int(one.price(cost[name])) for name in cost}
+
+
+def charges(
+    session: Session, where: Place, terms: Terms, *, after: int
+) -> Iterator[tuple[int, Grains]]:
+    """What each entry since one cost each member, in order."""
+    for content, blob, _ in chain(session, where, after=after):
+        if content["kind"] == "charge":
+            yield content["sequence"], priced(content, blob, terms)
+
+
+def chain(
+    session: Session, row: Place, *, after: int = 0
+) -> Iterator[tuple[Content, bytes | None, str]]:
+    """Content, amounts and hash of every entry after one, in pages."""
+    while True:
+        page = session.run(
+            "SELECT sequence, content, amounts, hash FROM crowd_entries "
+            "WHERE crowd = ? AND sequence > ? AND sequence <= ? ORDER BY sequence LIMIT 100",
+            *(row.id, after, row.entries),
+        )
+        if not page:
+            return
+        for _, text, blob, found in page:
+            yield json.loads(text), None if blob is None else bytes(blob), found
+        after = page[-1][0]
+
+
+def append(session: Session, row: Place, content: Content, blob: bytes | None) -> str:
+    """Write the next entry; its hash covers the amounts through their digest."""
+    place = {"crowd": row.name, "sequence": row.entries + 1, "previous": row.head}
+    text = journal.canonical({**content, **place})
+    found = journal.digest(text)
+    session.run(
+        "INSERT INTO crowd_entries (crowd, sequence, content, amounts, hash) "
+        "VALUES (?, ?, ?, ?, ?)",
+        *(row.id, row.entries + 1, text, blob, found),
+    )
+    session.run(
+        "UPDATE crowds SET entries = ?, head = ? WHERE id = ?", row.entries + 1, found, row.id
+    )
+    return found
+
+
+def check_head(session: Session, row: Place) -> None:
+    """Refuse to go on from a crowd that does not agree with its last entry."""
+    last = session.run(
+        "SELECT content, hash FROM crowd_entries WHERE crowd = ? AND sequence = ?",
+        *(row.id, row.entries),
+    )
+    if not last or not last[0][1] == row.head == journal.digest(last[0][0]):
+        raise StoreFailure(
+            f"Crowd {row.name!r} does not agree with its last entry; nothing was granted. "
+            "Run Ledger.verify()."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrowdsFound:
+    """What a check of all crowds found."""
+
+    problems: tuple[str, ...]
+    entries: int
+    heads: Mapping[str, str]
+
+
+def verify(session: Session, heads: Mapping[str, str]) -> CrowdsFound:
+    """Check every chain of every crowd.
+
+    Sums need no check: they are not stored. A limit cannot be passed, whatever the entries say,
+    because members who cannot afford an entry are left out of it.
+    """
+    problems, entries, told = [], 0, {}
+    for name in names(session):
+        row = place(session, name)
+        entries += row.entries
+        told[_key(name)] = f"{row.entries}:{row.head}"
+        try:
+            read_terms(session, row)
+            found = list(_problems(session, row, heads.get(_key(name))))
+        except (PrivacyError, ValueError, KeyError, TypeError, zlib.error) as error:
+            found = [f"cannot be read ({type(error).__name__})"]
+        problems += [f"crowd {name}: {problem}" for problem in found]
+    return CrowdsFound(problems=tuple(problems), entries=entries, heads=told)
+
+
+def _key(name: str) -> str:
+    """An account may have the same name."""
+    return f"crowd {name}"
+
+
+def _problems(session: Session, row: Place, kept: str | None) -> Iterator[str]:
+    head, count, passed = journal.GENESIS, 0, {}
+    for content, blob, found in chain(session, row):
+        count += 1
+        if journal.digest(journal.canonical(content)) != found:
+            yield f"entry {count} was edited"
+        if (content["crowd"], content["sequence"]) != (row.name, count):
+            yield f"entry {count} stands in another place than it says"
+        if content["previous"] != head:
+            yield f"entry {count} does not follow the one before it"
+        if (count == 1) != (content["kind"] == "open"):
+            yield f"entry {count} is of the wrong kind"
+        yield from (f"entry {count} {what}" for what in _wrong(session, row, content, blob))
+        head = passed[count] = found
+    if (row.entries, row.head) != (count, head):
+        yield f"the crowd counts {row.entries} entries, {count} are there"
+    if kept is not None:
+        number, _, digest = kept.partition(":")
+        if not number.isdigit() or passed.get(int(number)) != digest:
+            yield f"the history up to entry {number} is not the one that was kept"
+
+
+def _wrong(session: Session, row: Place, content: Content, blob: bytes | None) -> Iterator[str]:
+    """What is wrong inside an entry."""
+    if content["kind"] == "open":
+        (stand,) = session.run("SELECT terms FROM crowds WHERE id = ?", row.id)
+        if json.loads(stand[0]) != content["terms"]:
+            yield "opened other terms than the crowd has"
+    elif "each" in content:
+        if blob is None or _digest(blob) != content["each"]:
+            yield "has other amounts than it says"
+    else:
+        costs = _grains(PersonalGuarantee.from_json(json.dumps(content["cost"])))
+        # Divergences are floating-point numbers before they are rounded: machines may differ.
+        if any(content["grains"][name] < cost * (1 - 1e-9) for name, cost in costs.items()):
+            yield "charges less than its events cost"
+
+
+def _digest(blob: bytes) -> str:
+    return hashlib.sha256(blob).hexdigest()

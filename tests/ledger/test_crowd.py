@@ -1,0 +1,207 @@
+"""A budget for each member: admitted within it, left out beyond it, durable, and checked."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.accounting.people import GRAIN
+from discreet.accounting.personal import personal
+from discreet.core.errors import BudgetExceeded, InvalidArgument
+from discreet.ledger import crowd_rows
+from discreet.ledger.store import StoreFailure
+
+LIMITS = {"strict": discreet.zcdp(0.25), "open": discreet.zcdp(1)}
+MEMBERS = ["ann", "bea", "cem", "dan"]
+LEVELS = ["strict", "open", "open", "strict"]
+
+
+@pytest.fixture
+def ledger(url):
+    with discreet.Ledger(url) as found:
+        yield found
+
+
+@pytest.fixture
+def crowd(ledger):
+    return ledger.crowd("survey", limits=LIMITS, members=MEMBERS, levels=LEVELS)
+
+
+def rho(crowd):
+    return (crowd.spent() * float(GRAIN)).tolist()
+
+
+def test_the_strict_leave_first(crowd):
+    half = discreet.zcdp(0.2)
+    assert crowd.admit(half, label="one").taking.tolist() == [True] * 4
+    assert crowd.admit(half, label="two").taking.tolist() == [False, True, True, False]
+    by_level = personal({"open": discreet.zcdp(0.4), "strict": discreet.zcdp(0.05)})
+    assert crowd.admit(by_level, label="three").taking.tolist() == [True] * 4
+    assert rho(crowd) == pytest.approx([0.25, 0.8, 0.8, 0.25])
+    assert crowd.levels.tolist() == LEVELS
+    assert crowd.members == tuple(MEMBERS)
+
+
+def test_a_cost_for_each_member(crowd):
+    taking = crowd.admit([0.3, 0.3, 0.0, 0.1], label="by norms").taking
+    assert taking.tolist() == [False, True, True, True]
+    assert rho(crowd) == pytest.approx([0, 0.3, 0, 0.1])
+
+
+def test_all_or_nobody(crowd):
+    crowd.charge(discreet.zcdp(0.2), label="all")
+    with pytest.raises(BudgetExceeded, match="nobody was charged"):
+        crowd.charge(discreet.zcdp(0.2), label="again")
+    assert rho(crowd) == pytest.approx([0.2] * 4)
+
+
+def test_another_process_sees_the_same(crowd, ledger, url):
+    with discreet.Ledger(url) as other:
+        same = other.crowd("survey")
+        same.admit(discreet.zcdp(0.2), label="there")
+        assert crowd.admit(discreet.zcdp(0.2), label="here").taking.tolist() == [
+            *(False, True, True, False)
+        ]
+        assert rho(same) == rho(crowd)
+        assert same.head == crowd.head
+    verified = ledger.verify()
+    assert verified
+    assert verified.entries == 3
+    assert ledger.verify(heads={"crowd survey": crowd.head})
+    assert not ledger.verify(heads={"crowd survey": "2:" + "0" * 64})
+
+
+def test_who_was_left_out_stays_left_out_when_accounting_gets_better(crowd, url, monkeypatch):
+    """Amounts are kept: cheaper events later must not change who took part earlier."""
+    crowd.admit(discreet.zcdp(0.2), label="one")
+    crowd.admit(discreet.zcdp(0.1), label="two")
+    before = rho(crowd)
+    monkeypatch.setattr(crowd_rows, "_grains", lambda cost: dict.fromkeys(cost, 0))
+    with discreet.Ledger(url) as other:
+        assert rho(other.crowd("survey")) == before
+
+
+def test_an_edit_is_seen(crowd, ledger, raw):
+    crowd.admit(discreet.zcdp(0.2), label="one")
+    raw.execute("UPDATE crowd_entries SET content = replace(content, 'one', 'uno')")
+    assert any("edited" in problem for problem in ledger.verify().problems)
+    with pytest.raises(StoreFailure, match="nothing was granted"):
+        crowd.admit(discreet.zcdp(0.01), label="two")
+
+
+def test_an_entry_that_is_gone_is_seen(crowd, ledger, raw):
+    crowd.admit(discreet.zcdp(0.2), label="one")
+    crowd.admit(discreet.zcdp(0.01), label="two")
+    raw.execute("DELETE FROM crowd_entries WHERE sequence = 2")
+    assert any("does not follow" in problem for problem in ledger.verify().problems)
+
+
+def test_a_charge_below_its_events_is_seen(crowd, ledger, raw):
+    crowd.admit(discreet.zcdp(0.2), label="one")
+    ((text,),) = raw.execute("SELECT content FROM crowd_entries WHERE sequence = 2").fetchall()
+    content = json.loads(text)
+    content["grains"] = dict.fromkeys(content["grains"], 1)
+    forged = crowd_rows.journal.canonical(content)
+    digest = crowd_rows.journal.digest(forged)
+    raw.execute(
+        f"UPDATE crowd_entries SET content = '{forged}', hash = '{digest}' WHERE sequence = 2"
+    )
+    raw.execute(f"UPDATE crowds SET head = '{digest}'")
+    assert any("less than its events" in problem for problem in ledger.verify().problems)
+
+
+def test_other_members_are_seen(crowd, ledger, raw, url):
+    other = crowd_rows.packed(tuple(MEMBERS), np.array([0, 0, 0, 0]))
+    mark = "?" if url.startswith("sqlite") else "%s"
+    raw.execute(f"UPDATE crowds SET members = {mark}", (other,))
+    assert any("cannot be read" in problem for problem in ledger.verify().problems)
+    with discreet.Ledger(url) as other, pytest.raises(StoreFailure, match="members"):
+        other.crowd("survey")
+
+
+def test_terms_never_change(crowd, ledger):
+    same = ledger.crowd("survey", limits=LIMITS, members=MEMBERS, levels=LEVELS)
+    assert same.limits == crowd.limits
+    with pytest.raises(InvalidArgument, match="never change"):
+        ledger.crowd("survey", limits=LIMITS, members=MEMBERS, levels=["open"] * 4)
+
+
+@pytest.mark.parametrize(
+    ("terms", "words"),
+    [
+        ({"limits": LIMITS}, "all three"),
+        ({"limits": LIMITS, "members": ["a", "a"], "levels": ["open"] * 2}, "distinct"),
+        ({"limits": LIMITS, "members": ["a", "b"], "levels": ["open"]}, "one level for each"),
+        ({"limits": LIMITS, "members": [], "levels": []}, "at least one"),
+        ({"limits": LIMITS, "members": ["a"], "levels": ["secret"]}, "among open, strict"),
+        ({"limits": {"a": discreet.pure(1)}, "members": ["x"], "levels": ["a"]}, "positive delta"),
+    ],
+)
+def test_bad_terms(ledger, terms, words):
+    with pytest.raises(InvalidArgument, match=words) as caught:
+        ledger.crowd("other", **terms)
+    assert "secret" not in str(caught.value)
+    with pytest.raises(InvalidArgument, match="no crowd"):
+        ledger.crowd("other")
+
+
+def test_bad_costs_charge_nobody(crowd):
+    for cost, words in (
+        (personal({"open": discreet.zcdp(1)}), "levels"),
+        ([0.1], "per person"),
+        (0.1, "for each of 4"),
+        ([np.nan] * 4, "finite"),
+    ):
+        with pytest.raises(InvalidArgument, match=words):
+            crowd.admit(cost, label="x")
+    assert rho(crowd) == [0] * 4
+    assert "ann" not in repr(crowd.admit(discreet.zcdp(0.1), label="y"))
+
+
+def test_threads_take_turns(crowd):
+    threads = [
+        threading.Thread(target=crowd.admit, args=(discreet.zcdp(0.1),), kwargs={"label": "t"})
+        for _ in range(12)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert rho(crowd) == pytest.approx([0.2, 1.0, 1.0, 0.2])
+
+
+KILLED = """
+import sys, discreet
+crowd = discreet.Ledger(sys.argv[1]).crowd("survey")
+while True:
+    print(crowd.admit(discreet.zcdp(0.001), label="step").taking.sum(), flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_killed_again_and_again_nobody_pays_too_little(tmp_path):
+    url = f"sqlite:///{tmp_path}/budget.db"
+    with discreet.Ledger(url) as ledger:
+        crowd = ledger.crowd("survey", limits=LIMITS, members=MEMBERS, levels=LEVELS)
+        told = 0
+        for turn in range(15):
+            with subprocess.Popen(
+                [sys.executable, "-c", KILLED, url],
+                stdout=subprocess.PIPE,
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            ) as child:
+                for _ in range(turn % 5 + 1):
+                    told += len(child.stdout.readline()) > 0
+                child.kill()
+                told += len(child.stdout.read().splitlines())
+        paid = round(rho(crowd)[1] * 1000)
+        # What was told is paid; of each kill at most one charge was paid and not told.
+        assert told <= paid <= told + 15
+        assert ledger.verify()
