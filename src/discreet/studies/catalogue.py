@@ -6,9 +6,10 @@ from discreet.core.errors import InvalidArgument
 from discreet.studies.biswal_inference.plan import BISWAL_INFERENCE
 from discreet.studies.biswal_mechanisms.plan import BISWAL_MECHANISMS
 from discreet.studies.friis.plan import FRIIS
+from discreet.studies.kalaja.plan import KALAJA
 from discreet.studies.study import Plan
 
-PLANS = {plan.name: plan for plan in (FRIIS, BISWAL_MECHANISMS, BISWAL_INFERENCE)}
+PLANS = {plan.name: plan for plan in (FRIIS, BISWAL_MECHANISMS, BISWAL_INFERENCE, KALAJA)}
 
 
 def planned(name: str) -> Plan:

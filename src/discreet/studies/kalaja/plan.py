@@ -1,0 +1,45 @@
+"""The study of Kalaja 2020: private linear regression, as published and with true epsilons."""
+
+from __future__ import annotations
+
+from discreet.studies.kalaja.clipping import train_and_test, train_only
+from discreet.studies.kalaja.honest import honest
+from discreet.studies.kalaja.joint import balls, together
+from discreet.studies.kalaja.leaks import leaks
+from discreet.studies.kalaja.mapping import before_or_after, intercepts, of_rows, of_targets
+from discreet.studies.kalaja.perturbed import adaptive, plain
+from discreet.studies.kalaja.promises import promises
+from discreet.studies.kalaja.published import wang
+from discreet.studies.kalaja.sets import SIZES
+from discreet.studies.study import Experiment, Plan
+
+KALAJA = Plan(
+    name="kalaja",
+    title="Private linear regression and what is done to rows before",
+    source="Kalaja 2020, Differentially private linear regression, master's thesis, University of "
+    "Helsinki; Wang 2018, Revisiting differentially private linear regression, UAI.",
+    summary="The orderings of the thesis come out on every set: a private penalty saves noisy "
+    "least squares, rows of length one beat the largest norm, clipping helps light tails. But its "
+    "noise is three times what is needed, because three releases are one Gaussian vector: at a "
+    "nominal epsilon of 1 its algorithm is worth 0.418 and Wang's 0.596. And no variant has that "
+    "epsilon: all scale with exact statistics of the rows, so that one row moves everything. "
+    "Errors that grow with epsilon are no bug: rows are clipped in training and not in the test.",
+    experiments=(
+        Experiment(id="E0", title="Noise, and what it is worth", run=promises),
+        Experiment(id="E1", title="Noisy sums alone (Figure 4.1)", run=plain),
+        Experiment(id="E2", title="With a private penalty (Figure 4.2)", run=adaptive),
+        Experiment(id="E3", title="Row norm or largest norm (Figure 4.3)", run=of_rows),
+        Experiment(id="E4", title="Targets scaled with the row (Figure 4.4)", run=of_targets),
+        Experiment(id="E5", title="Before or after the split (Figure 4.5)", run=before_or_after),
+        Experiment(id="E6", title="An intercept (Figure 4.6)", run=intercepts),
+        Experiment(id="E7", title="Clipped training rows (Figure 4.7)", run=train_only),
+        Experiment(id="E8", title="All rows clipped (Figure 4.8)", run=train_and_test),
+        Experiment(id="E9", title="The errors of Wang 2018", run=wang),
+        Experiment(id="E10", title="Releases accounted for together", run=together),
+        Experiment(id="E11", title="A ball of declared radius", run=balls),
+        Experiment(id="E12", title="What scaling by the data gives away", run=leaks),
+        Experiment(id="E13", title="Scales that are paid for", run=honest),
+    ),
+    seed=2020,
+    files=tuple(f"{name}.csv.gz" for name in SIZES),
+)
