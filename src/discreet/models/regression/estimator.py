@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import NotFittedError
 
@@ -84,7 +85,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         mapping: Mapping = "ball",
         radius: float | None = None,
         fit_intercept: bool = True,
-        intercept_scale: float = 0.5,
+        intercept_scale: float = 0.35,
         relation: Relation = Relation.ADD_REMOVE,
         rows_per_unit: int = 1,
         scaling_share: Number = SCALING_SHARE,
@@ -140,7 +141,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         )
         private = isinstance(self.scaling, str) and self.scaling == "private"
         wanted = histogram_moves(
-            features + outputs, relation=self.relation, rows_per_unit=self.rows_per_unit
+            features, outputs, relation=self.relation, rows_per_unit=self.rows_per_unit
         )
         return plan_moments(
             lattice,
@@ -247,13 +248,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 bits=bits,
             )
             centre, scale = found.centre[:d], found.scale[:d]
-            if found.trusted:
-                target_centre = found.centre[d:]
-                target_half = np.minimum(_CLIP * found.scale[d:], target_half)
-                lower = np.maximum(lower, centre - 2 * _CLIP * scale)
-                upper = np.minimum(upper, centre + 2 * _CLIP * scale)
-            else:
-                factor = _RADIUS_OF_BOUNDS
+            target_centre, target_half = _kept_target(
+                target_lower, target_upper, found.centre[d:], found.scale[d:], found.seen[d:]
+            )
+            lower, upper = _kept_box(lower, upper, centre, scale)
         elif self.scaling == "bounds":
             centre, scale = (lower + upper) / 2, (upper - lower) / 2
             factor = _RADIUS_OF_BOUNDS
@@ -308,3 +306,19 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         if self.clip_predictions:
             found = np.clip(found, *self.target_range_)
         return found[:, 0] if self._flat else found
+
+
+def _kept_target(
+    lower: Floats, upper: Floats, centre: Floats, scale: Floats, seen: NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """Targets are clipped a few deviations from the centre that was found, within the bounds."""
+    low = np.where(seen, np.maximum(lower, centre - _CLIP * scale), lower)
+    high = np.where(seen, np.minimum(upper, centre + _CLIP * scale), upper)
+    return (low + high) / 2, (high - low) / 2
+
+
+def _kept_box(lower: Floats, upper: Floats, centre: Floats, scale: Floats) -> tuple[Floats, Floats]:
+    """A box around what was found that is not empty, whatever the noise."""
+    low = np.maximum(lower, centre - 2 * _CLIP * scale)
+    high = np.minimum(upper, centre + 2 * _CLIP * scale)
+    return np.minimum(low, centre), np.maximum(high, centre)

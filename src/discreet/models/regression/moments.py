@@ -32,6 +32,8 @@ from discreet.queries.budget import Budget, Move, budget
 
 SQUARES_SHARE = Fraction(1, 20)
 SCALING_SHARE = Fraction(1, 5)
+SCALED = ("features", "targets")
+"""What is scaled privately, in turns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,8 +143,8 @@ class MomentsPlan:
             also = ""
         found = [
             *(
-                Statistic(name=f"histograms for centres and scales, round {i}", guarantee=g)
-                for i, g in enumerate((one.guarantee for one in self.scaling), start=1)
+                Statistic(name=f"histograms of {SCALED[i % 2]}, round {i // 2 + 1}", guarantee=g)
+                for i, g in enumerate(one.guarantee for one in self.scaling)
             ),
             Statistic(name=f"X'X and X'y{also}", guarantee=self.joint.guarantee),
         ]
@@ -287,14 +289,15 @@ def plan_moments(  # noqa: PLR0913 - the budget in the words of the house, and h
     rows_per_unit: int = 1,
     squares_share: Number = SQUARES_SHARE,
     smallest_share: Number = 0,
-    scaling: Sequence[Move] = (),
+    scaling: Sequence[tuple[Move, Fraction]] = (),
     scaling_share: Number = SCALING_SHARE,
 ) -> MomentsPlan:
     """Noise for moments on a lattice: epsilon with delta, or rho.
 
     ``squares_share`` of the budget goes to the sums of squares of the targets, which standard
     errors need; 0 leaves them out. ``smallest_share`` goes to the smallest eigenvalue, for AdaSSP;
-    ``scaling_share`` to the vectors that move by ``scaling`` and are released first.
+    ``scaling_share`` to the vectors that move by ``scaling`` and are released first, each with its
+    part of that share.
     """
     amount = gaussian_budget(epsilon=epsilon, delta=delta, rho=rho)
     parts = {
@@ -308,7 +311,7 @@ def plan_moments(  # noqa: PLR0913 - the budget in the words of the house, and h
     if left <= 0:
         raise InvalidArgument("The shares must leave something for the moments themselves.")
     joint, squares = moves(lattice, relation=relation, rows_per_unit=rows_per_unit)
-    wanted = [(joint, left), *((one, parts["scaling"] / len(scaling)) for one in scaling)]
+    wanted = [(joint, left), *((one, parts["scaling"] * part) for one, part in scaling)]
     if parts["squares"]:
         wanted.append((squares, parts["squares"]))
     if parts["smallest"]:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.core.check import count
 from discreet.core.errors import InvalidArgument
@@ -21,13 +24,23 @@ from discreet.models.regression.tables import Rows, empty
 from discreet.noise.bits import Bits
 from discreet.queries.budget import Move
 
-ROUNDS = 2
+Flags: TypeAlias = NDArray[np.bool_]
+
+ROUNDS = 3
 BINS = 16
-# A bin is believed in beyond so many deviations of its noise, and above this part of the rows.
-_BELIEVED = 3.0
-_PART = 0.02
-# Zoom in only on bins that hold together so much of all rows.
-_MOST = 0.5
+_MERGED = (1, 2, 4)
+# The targets' part of the share: without their range nothing works.
+_TARGETS = Fraction(1, 3)
+# What is taken off the sum of bins, in deviations of its noise, before it is believed.
+_DOUBT = 2.5
+# Deviations of the noise beyond which a bin of its own surely holds rows.
+_SURE = 3.5
+# How much more a coarser stretch must hold than a finer one.
+_CLEARLY = 1.25
+# Zoom in if the bins that hold rows are at most so much of the window.
+_NARROW = 0.5
+# Bins that are kept on each side of those.
+_EDGE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,25 +73,30 @@ def midpoints(bounds: Bounds, *, columns: int) -> Scaling:
 
 
 def histogram_moves(
-    columns: int, *, relation: Relation, rows_per_unit: int = 1, rounds: int = ROUNDS
-) -> list[Move]:
-    """How far a unit moves the histograms of all columns, in each round.
+    features: int, outputs: int, *, relation: Relation, rows_per_unit: int = 1
+) -> list[tuple[Move, Fraction]]:
+    """How far a unit moves the histograms of features and of targets, in each round; and shares.
 
-    Theorem: one row is in one bin of each column: adding it moves ``columns`` counts by one,
-        replacing it twice as many; m rows of a unit move them m times as far.
+    Theorem: one row is in one bin of each column: adding it moves as many counts by one as there
+        are columns, replacing it twice as many; m rows of a unit move them m times as far.
     """
-    moved = columns if relation is Relation.ADD_REMOVE else 2 * columns
-    square = moved * count("rows_per_unit", rows_per_unit) ** 2
-    return [Move(l1=square, l2_squared=square)] * rounds
+    times = count("rows_per_unit", rows_per_unit) ** 2
+    if relation is not Relation.ADD_REMOVE:
+        times *= 2
+    found = []
+    for columns, part in ((features, 1 - _TARGETS), (outputs, _TARGETS)):
+        move = Move(l1=columns * times, l2_squared=columns * times)
+        found.append((move, part / ROUNDS))
+    return found * ROUNDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Found:
-    """Privately found centres and scales of features and targets; ``trusted``: not the bounds."""
+    """Privately found centres and spreads of all columns; those of the bounds if not ``seen``."""
 
     centre: Floats
     scale: Floats
-    trusted: bool
+    seen: Flags
 
 
 def private_scaling(
@@ -90,28 +108,29 @@ def private_scaling(
         the noisy counts of the round before.
     Needs: public outermost bounds; noises for `histogram_moves`.
 
-    If the noise hides the rows, the bounds themselves are used: the guard against nonsense.
+    A column whose rows the noise hides keeps its bounds: the guard against nonsense.
     """
     low, high = lower.copy(), upper.copy()
-    trusted = True
-    noisy = np.zeros((len(low), BINS + 2))
-    many = 0.0
-    for place, noise in enumerate(noises):
-        counts = rows.add_up(partial(_histograms, low, high), start=empty(len(low) * (BINS + 2)))
-        noisy = np.asarray(noise.release(counts, bits=bits), dtype=np.float64)
-        noisy = noisy.reshape(len(low), BINS + 2)
-        many = float(noisy.sum(axis=1).mean())
-        trusted = many > _BELIEVED * noise.std * math.sqrt(BINS + 2)
-        if not trusted or place + 1 == len(noises):
-            break
-        for column in range(len(low)):
-            low[column], high[column] = _zoomed(
-                noisy[column], low[column], high[column], std=noise.std, many=many
-            )
-    if not trusted:
-        return Found(centre=(lower + upper) / 2, scale=(upper - lower) / 2, trusted=False)
-    centre, scale = _spread(noisy, low, high, std=noises[-1].std)
-    return Found(centre=centre, scale=scale, trusted=True)
+    columns, size = len(low), BINS + 2
+    noisy, stds, times = np.zeros((columns, size)), np.zeros(columns), np.zeros(columns)
+    for features, targets in zip(noises[::2], noises[1::2], strict=True):
+        if times.any():
+            before = low, high
+            low, high = _zoomed(noisy / times[:, None], low, high, stds / np.sqrt(times))
+            moved = (low != before[0]) | (high != before[1])
+            noisy[moved], times[moved] = 0.0, 0.0
+        exact = rows.add_up(partial(_histograms, low, high), start=empty(columns * size))
+        first = rows.features * size
+        parts = [
+            features.release(exact[:first], bits=bits),
+            targets.release(exact[first:], bits=bits),
+        ]
+        del exact
+        # A window that stays is measured again, and the mean is taken.
+        noisy += np.concatenate(parts).reshape(columns, size)
+        times += 1
+        stds[: rows.features], stds[rows.features :] = features.std, targets.std
+    return _spread(noisy / times[:, None], low, high, stds / np.sqrt(times))
 
 
 def _histograms(low: Floats, high: Floats, x: Floats, y: Floats) -> Ints:
@@ -123,27 +142,58 @@ def _histograms(low: Floats, high: Floats, x: Floats, y: Floats) -> Ints:
     return np.bincount(codes.ravel(), minlength=len(low) * (BINS + 2)).astype(np.int64)
 
 
-def _zoomed(
-    noisy: Floats, low: float, high: float, *, std: float, many: float
-) -> tuple[float, float]:
-    """The window of the bins that surely hold rows, and one more on each side."""
-    inside = noisy[1:-1]
-    believed = np.flatnonzero(inside > max(_BELIEVED * std, _PART * many))
-    if not len(believed) or inside[believed].sum() < _MOST * many:
-        return low, high
-    width = (high - low) / BINS
-    first, last = max(int(believed[0]) - 1, 0), min(int(believed[-1]) + 1, BINS - 1)
-    return low + first * width, low + (last + 1) * width
+def _box(counts: Floats, *, std: float) -> tuple[int, int] | None:
+    """The bins first..last that hold most rows; None if their sum might be noise.
+
+    For bins by themselves, pairs and fours: the stretch whose sum is largest after each paid one
+    deviation of its noise, so that noise alone does not extend it; of these the finest, unless a
+    coarser one surely holds clearly more.
+    """
+    best, most = None, 0.0
+    for size in _MERGED:
+        merged = counts[1:-1].reshape(-1, size).sum(axis=1)
+        paid = np.concatenate(([0.0], np.cumsum(merged - std * math.sqrt(size))))
+        gains = np.triu(paid[None, :] - paid[:, None], 1)
+        first, last = divmod(int(gains.argmax()), len(paid))
+        surely = merged[first:last].sum() - _DOUBT * std * math.sqrt(size * max(last - first, 1))
+        if last > first and surely > _CLEARLY * most:
+            best, most = (first * size, last * size - 1), surely
+    return best
 
 
-def _spread(noisy: Floats, low: Floats, high: Floats, *, std: float) -> tuple[Floats, Floats]:
-    """Mean and deviation of winsorised rows, from bins that surely hold some."""
-    width = (high - low) / BINS
-    middle = np.clip(np.arange(-1, BINS + 1) + 0.5, 0, BINS)  # what is outside counts at the edge
-    kept = np.where(noisy > _BELIEVED * std, noisy, 0.0)
-    total = kept.sum(axis=1)
-    flat = total <= 0  # spread so evenly that no bin stands out: as good as uniform
-    weight = np.where(flat[:, None], 1.0 / (BINS + 2), kept / np.where(flat, 1.0, total)[:, None])
-    mean = weight @ middle
-    variance = (weight * np.square(middle - mean[:, None])).sum(axis=1) + 1 / 12
-    return low + mean * width, np.sqrt(variance) * width
+def _zoomed(noisy: Floats, low: Floats, high: Floats, stds: Floats) -> tuple[Floats, Floats]:
+    """The windows of the bins that surely hold rows, and one more on each side."""
+    low, high = low.copy(), high.copy()
+    for column, (counts, std) in enumerate(zip(noisy, stds, strict=True)):
+        box = _box(counts, std=std)
+        if box is None:
+            continue
+        width = (high[column] - low[column]) / BINS
+        first, last = max(box[0] - _EDGE, 0), min(box[1] + 1 + _EDGE, BINS)
+        if last - first <= _NARROW * BINS:
+            low[column], high[column] = low[column] + first * width, low[column] + last * width
+    return low, high
+
+
+def _spread(noisy: Floats, low: Floats, high: Floats, stds: Floats) -> Found:
+    """Centre and spread of the rows that are surely seen, else of the window."""
+    centre, scale = (low + high) / 2, (high - low) / math.sqrt(12)
+    seen = np.zeros(len(low), dtype=bool)
+    for column, (counts, std) in enumerate(zip(noisy, stds, strict=True)):
+        box = _box(counts, std=std)
+        if box is None:
+            continue
+        seen[column] = True
+        # Bins in the box that are likely to hold rows, and any others that surely do; what lies
+        # outside of the window counts at its edge.
+        least = np.full(BINS + 2, _SURE * std)
+        least[box[0] : box[1] + 3] = std
+        kept = np.where(counts > least, counts, 0.0)
+        weight = kept / kept.sum()
+        middle = np.clip(np.arange(-1, BINS + 1) + 0.5, 0, BINS)
+        mean = float(weight @ middle)
+        variance = float(weight @ np.square(middle - mean)) + 1 / 12
+        width = (high[column] - low[column]) / BINS
+        centre[column] = low[column] + mean * width
+        scale[column] = math.sqrt(variance) * width
+    return Found(centre=centre, scale=scale, seen=seen)
