@@ -164,7 +164,7 @@ def test_report_fits_and_keeps_a_target():
     constant = np.zeros((5, 3))  # says nothing, and needs not with a model
     assert series.report(constant, bounds=(-3, 3), std=1.0, model=FIVE).clipped == 0
     with pytest.raises(OutOfDomain, match="never change"):
-        series.report(constant, bounds=(-3, 3), std=1.0)
+        series.report(np.zeros((5, 6)), bounds=(-3, 3), std=1.0)
     with pytest.raises(InvalidArgument, match="bounds must be increasing"):
         series.report(panel, bounds=(3, -3), std=1.0)
 

@@ -9,6 +9,7 @@ from typing import Literal
 import click
 
 from discreet.apps.cli.local import local
+from discreet.apps.cli.series import series
 from discreet.core.errors import PrivacyError, Unsupported
 
 EXIT_REFUSED = 2
@@ -168,6 +169,7 @@ def completion(shell: str) -> None:
 
 
 main.add_command(local)
+main.add_command(series)
 
 
 @main.group()

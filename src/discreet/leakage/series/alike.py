@@ -9,6 +9,8 @@ import numpy as np
 from scipy.linalg import toeplitz
 from scipy.optimize import least_squares
 
+from discreet.core.check import finite, positive, probability
+from discreet.core.errors import InvalidArgument
 from discreet.leakage.series.model import VAR, Floats
 from discreet.noise.bits import Bits
 
@@ -30,6 +32,15 @@ class Alike:
     """Between the shocks of any two people."""
     projected: bool = False
     """Whether no such model has the moments: it is the nearest one."""
+
+    def __post_init__(self) -> None:
+        habits = tuple(float(finite("habits", habit)) for habit in self.habits)
+        if not habits:
+            raise InvalidArgument("habits must be one number for each earlier time that matters.")
+        object.__setattr__(self, "habits", habits)
+        object.__setattr__(self, "variance", float(positive("variance", self.variance)))
+        share = float(probability("correlation", self.correlation, one=False))
+        object.__setattr__(self, "correlation", share)
 
     def model(self, people: int) -> VAR:
         """The model of so many people."""

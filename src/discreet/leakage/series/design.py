@@ -209,6 +209,12 @@ class _Barrier:
         self.a, self.b = np.tril_indices(size) if full else (np.arange(size), np.arange(size))
         self.twice = np.where(self.a == self.b, 1.0, 2.0)
         self.trace = (self.a == self.b).astype(float)
+        self.scale = np.outer(self.twice, self.twice) / 4
+        ends = {"a": self.a, "b": self.b}
+        # Places of all pairs of entries in a matrix that is laid out as one line.
+        self.places = {
+            x + y: ends[x][:, None] * size + ends[y][None, :] for x in ends for y in ends
+        }
 
     def solve(self, start: Floats) -> tuple[Floats, float]:
         """A feasible S, and a lower bound on the trace of every feasible one."""
@@ -274,10 +280,10 @@ class _Barrier:
 
     def _second(self, B: Floats, P: Floats) -> Floats:
         """The traces of ``E B E' P`` for all pairs of basis matrices E, E'."""
-        a, b = self.a, self.b
-        sums = B[np.ix_(b, a)] * P[np.ix_(a, b)] + B[np.ix_(a, b)] * P[np.ix_(b, a)]
-        sums = sums + B[np.ix_(a, a)] * P[np.ix_(b, b)] + B[np.ix_(b, b)] * P[np.ix_(a, a)]
-        result: Floats = sums * np.outer(self.twice, self.twice) / 4
+        b_, p_ = B.ravel(), P.ravel()
+        aa, ab, ba, bb = (self.places[key] for key in ("aa", "ab", "ba", "bb"))
+        sums = b_[ba] * p_[ab] + b_[ab] * p_[ba] + b_[aa] * p_[bb] + b_[bb] * p_[aa]
+        result: Floats = sums * self.scale
         return result
 
     def _matrix(self, entries: Floats) -> Floats:

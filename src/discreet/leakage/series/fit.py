@@ -42,11 +42,6 @@ def fit(panel: ArrayLike, *, order: int = 1, dynamics: Dynamics = "own") -> VAR:
     release of its own.
     """
     array = checked_panel(panel)
-    if (np.ptp(array, axis=1) == 0).any():
-        raise OutOfDomain(
-            "panel must have no person whose values never change: no model tells how such a "
-            "person could differ. Leave them out, or give a model."
-        )
     p = count("order", order)
     people, times = array.shape
     if dynamics not in ("own", "full"):
@@ -57,6 +52,11 @@ def fit(panel: ArrayLike, *, order: int = 1, dynamics: Dynamics = "own") -> VAR:
         raise OutOfDomain(
             f"panel must have at least {p + parameters + 2} times for this model, got {times}. "
             "Use dynamics='own' or a smaller order."
+        )
+    if (np.ptp(array, axis=1) == 0).any():
+        raise OutOfDomain(
+            "panel must have no person whose values never change: no model tells how such a "
+            "person could differ. Leave them out, or give a model."
         )
     x = array - array.mean(axis=1, keepdims=True)
     now = x[:, p:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -30,8 +31,7 @@ PUBLICATION: dict[Origin, str] = {
         "a private fit, to get numbers that may be published."
     ),
     "given": (
-        "The model was given: these numbers are as public as it is. The share of values outside "
-        "the bounds is from the panel: not for publication."
+        "The model was given: what leaks, and noise chosen by it, is as public as the model."
     ),
     "private": (
         "The model was fitted with differential privacy: these numbers may be published, and cost "
@@ -75,6 +75,8 @@ class Report:
     delta: float
     target: float
     """The epsilon that the designs below keep for every value."""
+    model: VAR | Alike = field(repr=False)
+    """That was fitted or given."""
     releases: Releases = field(repr=False)
     fixes: tuple[Design, ...] = field(repr=False)
     """Noise that meets the target: equal; for few releases also independent and correlated."""
@@ -94,8 +96,21 @@ class Report:
     @property
     def publication(self) -> str:
         """What may be done with this report."""
-        paid = f" Cost: {self.guarantee!r}." if self.guarantee is not None else ""
-        return PUBLICATION[self.origin] + paid
+        words = PUBLICATION[self.origin]
+        if self.origin == "given" and self.clipped is not None:
+            words += " The share of values outside the bounds is not for publication."
+        if self.guarantee is None:
+            return words
+        pure = self.guarantee.epsilon(0.0)
+        worth, at = (
+            (pure, "")
+            if pure < math.inf
+            else (
+                self.guarantee.epsilon(self.delta),
+                f" at delta {self.delta:g}",
+            )
+        )
+        return f"{words} Cost: epsilon {worth:.4g}{at}, if one person's whole row is replaced."
 
     def __str__(self) -> str:
         head = f"{'person':>8} {'time':>6} {'leaks':>8} {'promised':>9} {'all values':>11}"
@@ -263,6 +278,7 @@ def _assessed(  # noqa: PLR0913 (private: what the two doors above have in commo
         number=people,
         delta=wanted.delta,
         target=epsilon_of(mu, delta=wanted.delta),
+        model=model,
         releases=published,
         fixes=tuple(
             design(

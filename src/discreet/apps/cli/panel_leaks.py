@@ -1,0 +1,245 @@
+"""What `discreet series` does: read a panel, fit or take a model, tell what leaks."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from discreet.accounting.conversion import gaussian_sigma
+from discreet.apps.cli.panel_file import Layout, PanelFile, read
+from discreet.apps.cli.release import refused
+from discreet.core.check import positive
+from discreet.core.errors import BudgetExceeded, InvalidArgument
+from discreet.leakage import series
+from discreet.leakage.series.alike import Alike
+from discreet.leakage.series.fit import Dynamics
+from discreet.leakage.series.model import VAR
+from discreet.leakage.series.report import Report
+from discreet.leakage.series.threat import Known
+from discreet.leakage.series.worst import Stressed
+from discreet.ledger.account import Account
+from discreet.ledger.ledger import Ledger
+from discreet.noise.bits import system
+from discreet.report.series import Told, as_csv, as_html, as_json
+
+_PLAUSIBLE = 20
+_STRESSED = 200  # people; each change is a model of its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What is published, what is to be kept, and how the model is found."""
+
+    bounds: tuple[float, float]
+    noise: float | None
+    promise: float | None
+    released: str | None
+    delta: float
+    target: float | None
+    known: Known
+    order: int
+    dynamics: Dynamics
+    model: Path | None
+
+    def std(self, people: int) -> float:
+        """The noise on each mean: given, or what keeps the promise for one value."""
+        if (self.noise is None) == (self.promise is None):
+            raise InvalidArgument("Give --noise, or --promise: what is on each published mean.")
+        if self.noise is not None:
+            return float(positive("--noise", self.noise))
+        promise = float(positive("--promise", self.promise))
+        width = self.bounds[1] - self.bounds[0]
+        return gaussian_sigma(promise, delta=self.delta, sensitivity=width / people)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paid:
+    """The budget of a private fit."""
+
+    epsilon: float | None
+    delta: float | None
+    spread: float | None
+    ledger: str | None
+    account: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Where the answer goes."""
+
+    as_json: bool
+    html: Path | None
+    csv: Path | None
+
+
+def run(path: Path, *, layout: Layout, asked: Asked, paid: Paid, written: Written) -> int:
+    """Read the panel, fit or take a model, and tell."""
+    for target in (written.html, written.csv):
+        if target is not None and not target.parent.is_dir():
+            raise InvalidArgument(f"{target} cannot be written: there is no such folder.")
+    if paid.epsilon is None and (paid.ledger or paid.account or paid.delta or paid.spread):
+        raise InvalidArgument("--fit-delta, --spread, --ledger and --account need --epsilon.")
+    if paid.epsilon is not None and layout.drop:
+        raise InvalidArgument(
+            "--drop-incomplete makes the number of people depend on their values: leave it out "
+            "with --epsilon, and complete the panel first."
+        )
+    panel = read(path, layout)
+    try:
+        told = _private(path, panel, asked, paid) if paid.epsilon else _plain(path, panel, asked)
+    except BudgetExceeded as refusal:
+        return refused(refusal, as_json=written.as_json)
+    if written.html is not None:
+        written.html.write_text(as_html(told), encoding="utf-8")
+    if written.csv is not None:
+        written.csv.write_text(as_csv(told), encoding="utf-8")
+    _show(told, panel, written)
+    return 0
+
+
+def _plain(path: Path, panel: PanelFile, asked: Asked) -> Told:
+    people, times = panel.values.shape
+    common: dict[str, Any] = {
+        "bounds": asked.bounds,
+        "std": asked.std(people),
+        "released": _released(asked.released, panel.times),
+        "delta": asked.delta,
+        "target": asked.target,
+        "known": asked.known,
+    }
+    given = None if asked.model is None else _model(asked.model)
+    if isinstance(given, Alike):
+        report = series.assess(given, people=people, times=times, **common)
+        return _told(path, panel, report, model=given)
+    report = series.report(
+        panel.values, model=given, order=asked.order, dynamics=asked.dynamics, **common
+    )
+    stressed: tuple[Stressed, ...] = ()
+    if people <= _STRESSED and isinstance(report.model, VAR):
+        stressed = series.stress(
+            report.model,
+            releases=report.releases,
+            known=asked.known,
+            times=times,
+            delta=asked.delta,
+        )
+    return _told(path, panel, report, names=panel.names, stressed=stressed)
+
+
+def _private(path: Path, panel: PanelFile, asked: Asked, paid: Paid) -> Told:
+    if asked.model is not None:
+        raise InvalidArgument("Give --model, or --epsilon for a private fit, not both.")
+    people, times = panel.values.shape
+    with ExitStack() as stack:
+        found = series.private_fit(
+            panel.values,
+            bounds=asked.bounds,
+            epsilon=paid.epsilon,
+            delta=paid.delta,
+            spread=paid.spread,
+            order=asked.order,
+            account=_account(paid, stack),
+            label=f"model of {path.name}",
+        )
+    report = series.assess(
+        found.alike,
+        people=people,
+        times=times,
+        bounds=asked.bounds,
+        std=asked.std(people),
+        released=_released(asked.released, panel.times),
+        delta=asked.delta,
+        target=asked.target,
+        known=asked.known,
+        guarantee=found.guarantee,
+        plausible=found.plausible(_PLAUSIBLE, bits=system()),
+    )
+    return _told(path, panel, report, model=found.alike)
+
+
+def _account(paid: Paid, stack: ExitStack) -> Account | None:
+    if paid.ledger is None and paid.account is None:
+        return None
+    if paid.ledger is None or paid.account is None:
+        raise InvalidArgument("Give --ledger and --account together.")
+    ledger = stack.enter_context(Ledger(paid.ledger))
+    return ledger.account(paid.account)
+
+
+def _told(path: Path, panel: PanelFile, report: Report, **more: Any) -> Told:
+    return Told(report=report, title=f"What {path.name} leaks", times=panel.times, **more)
+
+
+def _released(text: str | None, times: Sequence[str]) -> list[int] | None:
+    """Times by what the file calls them."""
+    if text is None:
+        return None
+    wanted = [name.strip() for name in text.split(",")]
+    unknown = [name for name in wanted if name not in times]
+    if unknown:
+        raise InvalidArgument(f"--released must name times of the panel; {unknown[0]!r} is none.")
+    return [times.index(name) for name in wanted]
+
+
+def _model(path: Path) -> VAR | Alike:
+    """A public model: habits, variance and correlation; or lags and noise."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ValueError):
+        raise InvalidArgument(f"{path} cannot be read as JSON.") from None
+    if isinstance(content, dict) and isinstance(content.get("model"), dict):
+        content = content["model"]  # what this command writes
+    match content:
+        case {"habits": [*habits], "variance": variance, "correlation": correlation}:
+            return Alike(habits=tuple(habits), variance=variance, correlation=correlation)
+        case {"lags": lags, "noise": noise}:
+            return VAR(lags=lags, noise=noise)
+    raise InvalidArgument(
+        f"{path} must hold habits, variance and correlation (people who are alike), "
+        "or lags and noise (matrices)."
+    )
+
+
+def _show(told: Told, panel: PanelFile, written: Written) -> None:
+    if written.as_json:
+        print(as_json(told))
+        return
+    if panel.dropped:
+        print(f"{panel.dropped:,} people with missing values were left out.", file=sys.stderr)
+    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console.print(_text(told))
+    if written.html is not None:
+        print(f"The report, to be opened in a browser: {written.html.resolve().as_uri()}")
+
+
+def _text(told: Told) -> str:
+    report = told.report
+    rows = told.rows()
+    wide = max(len("person"), *(len(row["person"]) for row in rows[:10]))
+    lines = [
+        f"{report.number:,} people, {len(told.times)} times; the worst people first",
+        f"epsilon of one value at delta {report.delta:g}",
+        f"{'person':<{wide}} {'time':>12} {'leaks':>8} {'promised':>9} {'all values':>11}",
+    ]
+    lines += [
+        f"{row['person']:<{wide}} {row['time']:>12} {row['leaks']:>8.3g} {row['promised']:>9.3g} "
+        f"{row['all_values']:>11.3g}"
+        for row in rows[:10]
+    ]
+    lines += [f"and {len(rows) - 10:,} more"] if len(rows) > 10 else []
+    lines += report.remarks()
+    lines += [f"the model: {told.model}"] if told.model is not None else []
+    lines.append(f"to keep epsilon {report.target:.4g} for every value:")
+    lines += [f"  {fix}" for fix in report.fixes]
+    if told.stressed:
+        first = told.stressed[0]
+        lines.append(f"if the model is wrong, up to epsilon {first.epsilon:.3g}: {first.change}")
+    lines += [f"assumed: {line}" for line in report.cells.assumptions]
+    return "\n".join([*lines, "", report.publication])

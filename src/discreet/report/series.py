@@ -1,0 +1,319 @@
+"""What a series leaks, as pictures, as one HTML page, as CSV and as JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from discreet.leakage.series.alike import Alike
+from discreet.leakage.series.answer import epsilon_of
+from discreet.leakage.series.report import Report
+from discreet.leakage.series.savings import Saving
+from discreet.leakage.series.threat import Releases
+from discreet.leakage.series.worst import Stressed
+from discreet.report.chart import Axis, Curve
+from discreet.report.panels import Bars, Lines, Panel, printable
+
+_MOST_ROWS = 1000
+_PAGE = Template("""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>$title</title>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<style>
+body{font:15px/1.5 sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem;color:#111}
+table{border-collapse:collapse;margin:.6rem 0}
+td,th{border-bottom:1px solid #ccc;padding:.2rem .7rem;text-align:right}
+td.k,th.k{text-align:left} svg{max-width:100%;height:auto}
+section{margin:2.2rem 0} .box{border:2px solid #000;padding:.6rem 1rem}
+</style></head><body>
+<h1>$title</h1>
+<div class="box"><p><strong>Who may see this.</strong> $publication</p></div>
+<p>$summary</p>
+$sections
+<section><h2>What this rests on</h2><ul>
+$assumptions
+<li>This is not differential privacy. It says what an attacker who knows how values depend on each
+other learns from all releases together; if the model is wrong, so are the numbers.</li>
+</ul></section>
+</body></html>
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A report with what is needed to show it."""
+
+    report: Report
+    title: str
+    times: tuple[str, ...]
+    """What the times are called."""
+    names: tuple[str, ...] = ()
+    """What the people are called; none, where one line stands for everybody."""
+    stressed: tuple[Stressed, ...] = ()
+    model: Alike | None = None
+    """A model that may be shown."""
+
+    def who(self, person: int) -> str:
+        """What a person is called."""
+        if self.report.alike:
+            return f"everybody ({self.report.number:,} people)"
+        return printable(self.names[person]) if self.names else str(person)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One for each person, the worst first."""
+        return [
+            {
+                "person": self.who(one.person),
+                "time": self.times[one.time],
+                "mu": one.mu,
+                "leaks": one.epsilon,
+                "promised": one.promised,
+                "all_values": one.user,
+            }
+            for one in self.report.people
+        ]
+
+    def noise(self) -> list[dict[str, Any]]:
+        """The noise there is, and what would meet the target: standard errors of a mean."""
+        now = float(np.sqrt(np.mean(np.diag(self.report.releases.covariance))))
+        leaks = epsilon_of(self.report.cells.worst, delta=self.report.delta)
+        rows = [
+            {"noise": "as it is", "error": now, "leaks": leaks, "least": None, "below_equal": None}
+        ]
+        for fix in self.report.fixes:
+            size = len(fix.releases.times)
+            rows.append(
+                {
+                    "noise": fix.shape,
+                    "error": math.sqrt(fix.total / size),
+                    "leaks": epsilon_of(fix.reached, delta=self.report.delta),
+                    "least": math.sqrt(fix.least / size),
+                    "below_equal": 1 - fix.total / fix.equal,
+                }
+            )
+        return rows
+
+
+def pictures(told: Told) -> list[Panel]:
+    """The leakage over time, the people who leak most, the noise that would do."""
+    return [over_time(told), *([] if told.report.alike else [people(told)]), errors(told)]
+
+
+def over_time(told: Told) -> Lines:
+    """What one value leaks, by its time."""
+    report = told.report
+    times = [float(t) for t in range(len(told.times))]
+
+    def line(label: str, mu: Any) -> Curve:
+        y = [epsilon_of(float(value), delta=report.delta) for value in mu]
+        return Curve(label=label, x=times, y=y)
+
+    mu = report.cells.mu
+    lines = [line("leaks, worst person" if len(mu) > 1 else "leaks", mu.max(axis=0))]
+    if len(mu) > 1:
+        lines.append(line("leaks, median person", np.median(mu, axis=0)))
+    lines.append(line("promised by the noise", report.cells.direct.max(axis=0)))
+    names = told.times
+
+    def words(tick: float) -> str:
+        inside = tick == int(tick) and 0 <= tick < len(names)
+        return printable(names[int(tick)])[:12] if inside else ""
+
+    return Lines(
+        lines=lines,
+        x=Axis(label="time", words=words),
+        y=Axis(label=f"epsilon of one value (delta {report.delta:g})"),
+        title="What one value leaks, by its time",
+        note="Promised: if nothing depended on anything. Leaks: under the model.",
+    )
+
+
+def people(told: Told) -> Bars:
+    """The people who leak most."""
+    rows = told.rows()
+    return Bars(
+        labels=[row["person"] for row in rows],
+        values=[row["leaks"] for row in rows],
+        low=[None] * len(rows),
+        high=[None] * len(rows),
+        title="Whose values leak most",
+        unit="epsilon of the worst value",
+        note=f"The noise alone promises {rows[0]['promised']:.3g}.",
+    )
+
+
+def errors(told: Told) -> Bars:
+    """The standard error of a published mean: now, and with noise that meets the target."""
+    rows = told.noise()
+    return Bars(
+        labels=[row["noise"] for row in rows],
+        values=[row["error"] for row in rows],
+        low=[None] * len(rows),
+        high=[None] * len(rows),
+        title=f"Noise that keeps epsilon {told.report.target:.3g} for every value",
+        unit="standard error of a published mean",
+        note=f"As it is: epsilon {rows[0]['leaks']:.3g}.",
+    )
+
+
+def savings(rows: Sequence[Saving]) -> Lines:
+    """Total error of designed noise against equal noise, by how strong habits are."""
+    habits = [row.habit for row in rows]
+    return Lines(
+        lines=[
+            Curve(label="independent noise", x=habits, y=[row.independent for row in rows]),
+            Curve(label="correlated noise", x=habits, y=[row.correlated for row in rows]),
+            Curve(
+                label="no noise at all can do better (proof)",
+                x=habits,
+                y=[row.least for row in rows],
+                joined=False,
+            ),
+        ],
+        x=Axis(label="habit: how much of a value comes from the last one"),
+        y=Axis(label="total variance, equal noise = 1"),
+        title="Noise for the same worst leakage",
+        note="Equal independent noise is 1. Below 0.7: at least 30% less.",
+    )
+
+
+def as_html(told: Told) -> str:
+    """One page without a single outside address; everything is escaped."""
+    report = told.report
+    worst = report.people[0]
+    return _PAGE.substitute(
+        title=escape(told.title),
+        publication=escape(report.publication),
+        summary=escape(
+            f"{report.number:,} people, {len(told.times)} times, {len(report.releases.times)} of "
+            f"them published. Each release promises epsilon {worst.promised:.3g} for one value; "
+            f"under the model the worst value leaks epsilon {worst.epsilon:.3g}. All values of a "
+            f"person together: {worst.user:.3g}, by the noise alone. Delta is {report.delta:g}."
+        ),
+        sections="\n".join(_sections(told)),
+        assumptions="\n".join(f"<li>Assumed: {escape(a)}.</li>" for a in report.cells.assumptions),
+    )
+
+
+def _sections(told: Told) -> list[str]:
+    drawn = [f"<section>{panel.svg()}</section>" for panel in pictures(told)]
+    rows = told.rows()
+    heads = ("person", "worst time", "mu", "leaks", "promised", "all values")
+    more = len(rows) - _MOST_ROWS
+    remarks = " ".join(f"{line[:1].upper()}{line[1:]}." for line in told.report.remarks())
+    parts = [
+        *drawn,
+        f"<section><h2>People</h2>{_table(heads, rows[:_MOST_ROWS])}"
+        + (f"<p>{more:,} more are in the CSV.</p>" if more > 0 else "")
+        + f"<p>{escape(remarks)}</p></section>",
+        "<section><h2>Noise</h2>"
+        + _table(("noise", "error", "leaks", "least error", "below equal"), told.noise())
+        + "<p>Error: standard error of a published mean. Least: a proof that no noise of this "
+        "kind does better. Below equal: in total variance.</p></section>",
+    ]
+    if told.stressed:
+        cells = [{"change": s.change, "mu": s.mu, "leaks": s.epsilon} for s in told.stressed]
+        parts.append(
+            "<section><h2>If the model is wrong</h2>"
+            + _table(("change", "mu", "leaks"), cells)
+            + "</section>"
+        )
+    if told.model is not None:
+        parts.append(f"<section><h2>The model</h2><p>{escape(str(told.model))}</p></section>")
+    return parts
+
+
+def _table(heads: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
+    first = "".join(
+        f"<th{'' if i else ' class=k'}>{escape(head)}</th>" for i, head in enumerate(heads)
+    )
+    lines = "\n".join(
+        "<tr>"
+        + "".join(
+            f"<td{'' if i else ' class=k'}>{escape(_word(value))}</td>"
+            for i, value in enumerate(row.values())
+        )
+        + "</tr>"
+        for row in rows
+    )
+    return f"<table><tr>{first}</tr>\n{lines}</table>"
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def as_csv(told: Told) -> str:
+    """One line for each person, the worst first."""
+    out = io.StringIO()
+    rows = told.rows()
+    writer = csv.DictWriter(out, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    # A name that begins like a formula would be run by a spreadsheet.
+    writer.writerows(
+        {**row, "person": f"'{row['person']}" if row["person"][:1] in "=+-@" else row["person"]}
+        for row in rows
+    )
+    return out.getvalue()
+
+
+def as_json(told: Told) -> str:
+    """Everything, for machines; what is infinite is null."""
+    report = told.report
+    content = {
+        "title": told.title,
+        "publication": report.publication,
+        "private": report.origin == "fitted" or report.clipped is not None,
+        "origin": report.origin,
+        "guarantee": None if report.guarantee is None else json.loads(report.guarantee.to_json()),
+        "model": None
+        if told.model is None
+        else {
+            "habits": list(told.model.habits),
+            "variance": told.model.variance,
+            "correlation": told.model.correlation,
+        },
+        "people": report.number,
+        "times": list(told.times),
+        "released": list(report.releases.times),
+        "delta": report.delta,
+        "target": report.target,
+        "clipped": report.clipped,
+        "plausible": list(report.plausible),
+        "leaks": told.rows(),
+        "noise": [
+            {
+                **row,
+                "covariance": None if i == 0 else report.fixes[i - 1].releases.covariance.tolist(),
+            }
+            for i, row in enumerate(told.noise())
+        ],
+        "stress": [{"change": s.change, "mu": s.mu, "leaks": s.epsilon} for s in told.stressed],
+        "assumptions": list(report.cells.assumptions),
+    }
+    return json.dumps(_finite(content), indent=1)
+
+
+def _releases(report: Report) -> list[Releases]:
+    return [report.releases, *(fix.releases for fix in report.fixes)]
+
+
+def _finite(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _finite(one) for key, one in value.items()}
+        case list():
+            return [_finite(one) for one in value]
+        case float() if not math.isfinite(value):
+            return None
+    return value
