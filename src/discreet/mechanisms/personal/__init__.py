@@ -1,0 +1,1 @@
+"""Mechanisms that keep a budget of its own for each level of a public menu."""

@@ -1,0 +1,221 @@
+"""The personalised exponential mechanism: an answer is as likely as it is cheap to reach (M34).
+
+The distance from the data to an answer is the smallest sum of budgets of people whose values would
+have to change for the answer to be true. An answer r has probability proportional to
+``exp(-distance(r) / 2)``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.personal import PersonalGuarantee, personal
+from discreet.core import events
+from discreet.core.check import count, probability
+from discreet.core.errors import InvalidArgument, OutOfDomain, RelationMismatch, Unsupported
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.noise.bits import Bits, system
+from discreet.noise.law import Floats, Ints
+from discreet.noise.uniform import exponential_choice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Priced:
+    """Levels with whole prices: budgets as multiples of one ``unit``, cheapest first."""
+
+    limits: PersonalGuarantee
+    names: tuple[str, ...]
+    prices: tuple[int, ...]
+    unit: Fraction
+
+    @classmethod
+    def of(cls, limits: Mapping[str, Guarantee]) -> _Priced:
+        menu = personal(limits)
+        if menu.relation is not Relation.REPLACE_ONE:
+            raise RelationMismatch(
+                "limits must be under Relation.REPLACE_ONE here: the people are known, their "
+                f"values change. Got {menu.relation!r}."
+            )
+        budgets = {name: _epsilon(menu[name]) for name in menu}
+        common = math.lcm(*(epsilon.denominator for epsilon in budgets.values()))
+        order = sorted(budgets, key=lambda name: budgets[name])
+        return cls(
+            limits=menu,
+            names=tuple(order),
+            prices=tuple(int(budgets[name] * common) for name in order),
+            unit=Fraction(1, common),
+        )
+
+    def costs(self, wanted: Ints, available: list[Ints]) -> Ints:
+        """The smallest price of ``wanted`` people, given how many there are of each level."""
+        left, total = wanted.copy(), np.zeros_like(wanted)
+        for price, people in zip(self.prices, available, strict=True):
+            taken = np.minimum(left, people)
+            total += price * taken
+            left -= taken
+        return total
+
+    def codes(self, levels: ArrayLike, people: int) -> NDArray[np.intp]:
+        """The place of each person's level in the order of prices."""
+        if max(self.prices) * people >= 1 << 62:
+            raise InvalidArgument("limits have too many digits for exact sums; round them down.")
+        chosen = np.asarray(levels).astype(str)
+        if chosen.shape != (people,):
+            raise InvalidArgument(f"levels must name one level for each of the {people} values.")
+        known = {name: code for code, name in enumerate(self.names)}
+        kinds, places = np.unique(chosen, return_inverse=True)
+        if not set(kinds.tolist()) <= set(known):
+            raise InvalidArgument(f"levels must be among {', '.join(sorted(known))}.")
+        found: NDArray[np.intp] = np.array([known[kind] for kind in kinds.tolist()])[places]
+        return found
+
+
+def _epsilon(limit: Guarantee) -> Fraction:
+    match limit.event:
+        case events.Pure(epsilon) if epsilon > 0:
+            return epsilon
+        case _:
+            raise Unsupported("A level's limit must be discreet.pure(epsilon) here, above zero.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonalCount:
+    """How many people have a property; made by `personal_count`.
+
+    Theorem: the release keeps each level's epsilon under replace-one, whatever the property.
+    Proof: let the value of one person with budget e change. A set of people that leads from the
+        new data to an answer leads, with this person, from the old data to it; so no distance
+        moves by more than e. Every weight then moves by a factor of at most exp(e/2), and so
+        does their sum.
+    Source: Jorgensen, Yu, Cormode 2015; Muehl 2021, section 3.2.3, without its slips (M34, T12).
+    Needs: a public list of people, each with a public level. Being absent counts as 0.
+    """
+
+    menu: _Priced
+
+    @property
+    def guarantee(self) -> PersonalGuarantee:
+        """What each level pays."""
+        return self.menu.limits
+
+    def release(self, having: ArrayLike, levels: ArrayLike, *, bits: Bits | None = None) -> int:
+        """A private count of those who have the property."""
+        distances = self.distances(having, levels)
+        return _choose(distances, self.menu, system() if bits is None else bits)
+
+    def distances(self, having: ArrayLike, levels: ArrayLike) -> Ints:
+        """The price of each answer 0 .. n in units; private."""
+        held = np.asarray(having)
+        if held.ndim != 1 or not np.isin(held, (0, 1)).all():
+            raise OutOfDomain("having must be one 0 or 1 for each person.")
+        codes = self.menu.codes(levels, len(held))
+        size = len(self.menu.names)
+        ones = np.bincount(codes[held.astype(np.bool_)], minlength=size)
+        zeros = np.bincount(codes, minlength=size) - ones
+        steps = np.arange(len(held) + 1, dtype=np.int64) - int(ones.sum())
+        up = self.menu.costs(np.maximum(steps, 0), list(zeros))
+        down = self.menu.costs(np.maximum(-steps, 0), list(ones))
+        return up + down
+
+    def probabilities(self, having: ArrayLike, levels: ArrayLike) -> Floats:
+        """The exact law, in double precision: private, for audits and planning."""
+        return _law(self.distances(having, levels), self.menu)
+
+
+def personal_count(limits: Mapping[str, Guarantee]) -> PersonalCount:
+    """A count in which each person is protected with the epsilon of the own level.
+
+    >>> from discreet.accounting.guarantee import pure
+    >>> menu = {"strict": pure(0.2, relation=Relation.REPLACE_ONE),
+    ...         "open": pure(2, relation=Relation.REPLACE_ONE)}
+    >>> personal_count(menu).guarantee["strict"].epsilon()
+    0.2
+    """
+    return PersonalCount(menu=_Priced.of(limits))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonalQuantile:
+    """A quantile of whole numbers between public bounds; made by `personal_quantile`.
+
+    Theorem, Proof, Needs: as for `PersonalCount`; an answer v is true when at most ``rank - 1``
+    values are below v and at most ``n - rank`` above.
+    """
+
+    menu: _Priced
+    quantile: Fraction
+    lower: int
+    upper: int
+
+    @property
+    def guarantee(self) -> PersonalGuarantee:
+        """What each level pays."""
+        return self.menu.limits
+
+    def release(self, values: ArrayLike, levels: ArrayLike, *, bits: Bits | None = None) -> int:
+        """A private quantile. Values beyond the bounds are clipped to them."""
+        distances = self.distances(values, levels)
+        return self.lower + _choose(distances, self.menu, system() if bits is None else bits)
+
+    def distances(self, values: ArrayLike, levels: ArrayLike) -> Ints:
+        """The price of each answer lower .. upper in units; private."""
+        held = np.asarray(values)
+        if held.ndim != 1 or not np.issubdtype(held.dtype, np.integer) or not held.size:
+            raise OutOfDomain("values must be whole numbers, one for each person, at least one.")
+        codes = self.menu.codes(levels, len(held))
+        clipped = np.clip(held, self.lower, self.upper).astype(np.int64)
+        rank = max(1, math.ceil(self.quantile * len(held)))
+        below, above = [], []
+        for code in range(len(self.menu.names)):
+            counts = np.bincount(
+                clipped[codes == code] - self.lower, minlength=self.upper - self.lower + 1
+            )
+            upto = np.cumsum(counts)
+            below.append(upto - counts)
+            above.append(upto[-1] - upto)
+        # Only one of the two can be too many.
+        low = np.maximum(np.sum(below, axis=0) - (rank - 1), 0)
+        high = np.maximum(np.sum(above, axis=0) - (len(held) - rank), 0)
+        return self.menu.costs(low, below) + self.menu.costs(high, above)
+
+    def probabilities(self, values: ArrayLike, levels: ArrayLike) -> Floats:
+        """The exact law, in double precision: private, for audits and planning."""
+        return _law(self.distances(values, levels), self.menu)
+
+
+def personal_quantile(
+    limits: Mapping[str, Guarantee], *, quantile: Number = 0.5, lower: int, upper: int
+) -> PersonalQuantile:
+    """A quantile in which each person is protected with the epsilon of the own level.
+
+    ``quantile=0`` is the minimum, 1 the maximum. The domain is the whole numbers from ``lower`` to
+    ``upper``, declared, never taken from the data.
+    """
+    low, high = (
+        count(name, x, minimum=-(2**62)) for name, x in (("lower", lower), ("upper", upper))
+    )
+    if not low < high or high - low >= 1 << 24:
+        raise InvalidArgument(
+            f"lower must be below upper, by less than 2**24, got {lower} and {upper}."
+        )
+    return PersonalQuantile(
+        menu=_Priced.of(limits), quantile=probability("quantile", quantile), lower=low, upper=high
+    )
+
+
+def _choose(distances: Ints, menu: _Priced, bits: Bits) -> int:
+    return exponential_choice(-distances, menu.unit / 2, bits)
+
+
+def _law(distances: Ints, menu: _Priced) -> Floats:
+    weights = np.exp(-float(menu.unit / 2) * (distances - distances.min()))
+    shares: Floats = weights / weights.sum()
+    return shares

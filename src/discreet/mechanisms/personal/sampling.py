@@ -1,0 +1,136 @@
+"""The sample mechanism: the stricter a person, the less often the person's data are used (M33)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.accounting import composition
+from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.personal import PersonalGuarantee, personal
+from discreet.core import events
+from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
+from discreet.core.relation import Relation
+from discreet.noise.bits import Bits, system
+from discreet.noise.uniform import bernoulli
+
+RATE_BITS = 32
+"""Rates are multiples of 2**-32, rounded down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonalSample:
+    """A secret sample in which members of each level take part at their own rate.
+
+    Theorem: run ``base`` once, on the data of those whom ``draw`` picks and of nobody else. This
+        keeps ``guarantee``, level by level, under add/remove.
+    Proof: fix a person and everybody else's coins. With the person's coin the mechanism is ``base``
+        on a Poisson sample of this person at the rate of the level; the divergences of that are
+        what ``Guarantee.sampled`` computes, and averaging over the other coins is convex.
+    Source: Jorgensen, Yu, Cormode 2015; Muehl 2021 (M33).
+    Needs: ``base`` certified under add/remove; a base that prints or uses the exact size of the
+        sample is not. The sample and its size stay secret.
+    """
+
+    base: Guarantee
+    rates: tuple[tuple[str, Fraction], ...]
+
+    @property
+    def guarantee(self) -> PersonalGuarantee:
+        """What each level pays for one run."""
+        return personal({name: self._at(rate) for name, rate in self.rates})
+
+    def draw(self, levels: ArrayLike, *, bits: Bits | None = None) -> NDArray[np.bool_]:
+        """Who takes part, given everyone's level. Secret, and so is their number."""
+        source = system() if bits is None else bits
+        chosen = np.asarray(levels).astype(str)
+        taking = np.zeros(chosen.shape, dtype=np.bool_)
+        found = 0
+        for name, rate in self.rates:
+            here = np.flatnonzero(chosen == name)
+            found += len(here)
+            taking[here] = bernoulli(rate, len(here), source)
+        if found < chosen.size:
+            names = ", ".join(name for name, _ in self.rates)
+            raise InvalidArgument(f"levels must be among {names}; others were given.")
+        return taking
+
+    def _at(self, rate: Fraction) -> Guarantee:
+        if rate == 0:
+            return Guarantee(events.NOTHING, self.base.relation)
+        return self.base if rate == 1 else self.base.sampled(rate)
+
+
+def personal_sample(base: Guarantee, limits: Mapping[str, Guarantee]) -> PersonalSample:
+    """The largest rates at which one run of ``base`` keeps every level's limit.
+
+    A limit is ``pure(epsilon)`` or ``approx(epsilon, delta)``; who can afford all of ``base``
+    always takes part.
+
+    >>> from discreet.accounting.guarantee import pure
+    >>> sample = personal_sample(pure(1), {"strict": pure(0.2), "open": pure(1)})
+    >>> {name: round(float(rate), 6) for name, rate in sample.rates}
+    {'open': 1.0, 'strict': 0.128851}
+    """
+    if base.relation is not Relation.ADD_REMOVE:
+        raise RelationMismatch(
+            f"base must be certified under Relation.ADD_REMOVE, this is {base.relation!r}: only "
+            "then does leaving a person out protect the person."
+        )
+    menu = personal(limits)
+    if menu.relation is not base.relation:
+        raise RelationMismatch(f"limits must be under {base.relation!r}, got {menu.relation!r}.")
+    return PersonalSample(
+        base=base, rates=tuple((name, _largest(base, menu[name])) for name in menu)
+    )
+
+
+def _largest(base: Guarantee, limit: Guarantee) -> Fraction:
+    """By bisection over multiples of 2**-32; the answer itself is certified."""
+    epsilon, delta = _target(limit)
+    whole = 1 << RATE_BITS
+
+    def keeps(rate: int) -> bool:
+        if rate == 0:
+            return True
+        event = base if rate == whole else base.sampled(Fraction(rate, whole))
+        total, failure = composition.basic(event.event)
+        if total is not None and not failure:  # pure events: exact in rationals
+            return total <= epsilon
+        return event.epsilon(delta) <= epsilon
+
+    if keeps(whole):
+        return Fraction(1)
+    low, high = 0, whole
+    guess = _closed(base, epsilon)
+    if guess is not None:  # the closed form is within a step or two
+        low, high = max(0, guess - 2), min(whole, guess + 2)
+        low = low if keeps(low) else 0
+        high = high if not keeps(high) else whole
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if keeps(middle) else (low, middle)
+    return Fraction(low, whole)
+
+
+def _closed(base: Guarantee, epsilon: Fraction) -> int | None:
+    """``(e^epsilon - 1) / (e^t - 1)`` for a base that is t-DP, in steps of the rate."""
+    total, failure = composition.basic(base.event)
+    if total is None or failure or total == 0 or total > 700:
+        return None
+    return math.floor(math.expm1(float(epsilon)) / math.expm1(float(total)) * 2.0**RATE_BITS)
+
+
+def _target(limit: Guarantee) -> tuple[Fraction, float]:
+    match limit.event:
+        case events.Pure(epsilon):
+            return epsilon, 0.0
+        case events.Approx(epsilon, delta):
+            return epsilon, float(delta)
+        case _:
+            raise Unsupported("A level's limit must be discreet.pure or discreet.approx here.")
