@@ -1,0 +1,192 @@
+"""Linear regression by the method that suits the rows, the columns and the budget."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import NotFittedError
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import check
+from discreet.core.errors import InvalidArgument
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.ledger.account import Account
+from discreet.models.inputs import (
+    Bounds,
+    Floats,
+    bounds_of,
+    doubles,
+    matrix_shape,
+    names_of,
+    same_rows,
+    shaped,
+    target_table,
+)
+from discreet.models.regression.choose import METHODS, WIDTH, choose
+from discreet.models.regression.moments import gaussian_budget
+from discreet.models.regression.quantiles import supported
+from discreet.models.regression.tables import ArrayRows
+from discreet.models.regression.task import Method, Noises, Task, strength
+from discreet.noise.bits import Bits, system
+from discreet.table.charge import reserved
+
+Name: TypeAlias = Literal["auto", "level", "gradient", "boosted", "theil_sen"]
+
+
+class BestLinearRegression(RegressorMixin, BaseEstimator):
+    """Private linear regression that chooses its method from public facts.
+
+    ``epsilon`` with ``delta``, or ``rho``: what a fit costs under ``relation``. ``bounds`` and
+    ``target_bounds`` are declared; a code book's are good enough, because centres and scales are
+    found privately. ``rows`` is about how many rows there are: a public number, used to choose and
+    to set the pace, never for the guarantee. ``method``: "auto" (see `choose`), "boosted",
+    "gradient", "level", "theil_sen" (one feature), or a `Method`.
+
+    Theorem: a fit keeps ``guarantee_`` under ``relation``; everything published is post-processing
+        of the releases that ``released_`` lists.
+    Proof: docs/theory/regression-methods.md; the choice depends on declared numbers only.
+    Source: Tang et al. 2023; Alabi et al. 2022; Abadi et al. 2016; McSherry, Talwar 2007.
+    """
+
+    def __init__(  # noqa: PLR0913 - scikit-learn: every choice is a named parameter
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        bounds: Bounds = None,
+        target_bounds: Bounds = None,
+        rows: float | None = None,
+        method: Name | Method = "auto",
+        width: float = WIDTH,
+        relation: Relation = Relation.ADD_REMOVE,
+        rows_per_unit: int = 1,
+        account: Account | None = None,
+        label: str = "linear regression",
+        bits: Bits | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rho = rho
+        self.bounds = bounds
+        self.target_bounds = target_bounds
+        self.rows = rows
+        self.method = method
+        self.width = width
+        self.relation = relation
+        self.rows_per_unit = rows_per_unit
+        self.account = account
+        self.label = label
+        self.bits = bits
+
+    def __sklearn_clone__(self) -> Self:
+        """A clone charges the same account: it must not be copied."""
+        return type(self)(**self.get_params(deep=False))
+
+    def task(self, *, features: int, names: tuple[str, ...] | None = None) -> Task:
+        """What is declared, checked."""
+        if self.bounds is None or self.target_bounds is None:
+            raise InvalidArgument("bounds and target_bounds must be declared: (lower, upper).")
+        if self.rows is None:
+            raise InvalidArgument(
+                "rows must be declared: about how many rows there are, a public number. "
+                "A factor of two does not matter."
+            )
+        if not 0 < float(self.rows) < float("inf"):
+            raise InvalidArgument(f"rows must be a positive number, got {self.rows}.")
+        if not supported(self.relation):
+            raise InvalidArgument(
+                f"relation must be ADD_REMOVE or REPLACE_ONE, got {self.relation!r}."
+            )
+        lower, upper = bounds_of("bounds", self.bounds, columns=features, names=names)
+        least, most = bounds_of("target_bounds", self.target_bounds, columns=1)
+        return Task(
+            lower=lower,
+            upper=upper,
+            target=(float(least[0]), float(most[0])),
+            rows=float(self.rows),
+            mu=strength(gaussian_budget(epsilon=self.epsilon, delta=self.delta, rho=self.rho)),
+            relation=self.relation,
+            rows_per_unit=check.count("rows_per_unit", self.rows_per_unit),
+        )
+
+    def plan(self, *, features: int) -> tuple[Method, Noises]:
+        """The method and its noise, with the guarantee, before a row is read."""
+        return self._plan(self.task(features=features))
+
+    def _plan(self, task: Task) -> tuple[Method, Noises]:
+        method = self._method(task)
+        amount = gaussian_budget(epsilon=self.epsilon, delta=self.delta, rho=self.rho)
+        return method, method.plan(task, amount)
+
+    def _method(self, task: Task) -> Method:
+        if not isinstance(self.method, str):
+            return self.method
+        if self.method != "auto":
+            if self.method not in METHODS:
+                raise InvalidArgument(
+                    f"method must be 'auto' or one of {', '.join(METHODS)}, got {self.method!r}."
+                )
+            return METHODS[self.method]
+        chosen = choose(
+            rows=task.rows / task.rows_per_unit,
+            features=task.features,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            rho=self.rho,
+            width=self.width,
+        )
+        return METHODS[chosen.method]
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Choose, reserve, read, fit."""
+        x, table = shaped("X", X), target_table(y)
+        matrix_shape(x)
+        same_rows(x, table)
+        if table.shape[1] != 1:
+            raise InvalidArgument("y must be one target: fit each by itself, or use moments.")
+        names = names_of(X)
+        task = self.task(features=x.shape[1], names=names)
+        method, noises = self._plan(task)
+        source = system() if self.bits is None else self.bits
+        held = (
+            nullcontext()
+            if self.account is None
+            else reserved(self.account, noises.guarantee, label=self.label, bits=source)
+        )
+        with held as reservation:
+            rows = ArrayRows(doubles("X", x), doubles("y", table))
+            found = method.fit(rows, task, noises=noises, bits=source)
+        self.receipt_ = None if reservation is None else reservation.receipt
+        self.guarantee_: Guarantee = noises.guarantee
+        self.released_ = noises.released
+        self.method_ = method.name
+        self.fit_ = found
+        slopes, level = found.map.coefficients(found.theta[:, None])
+        self.coef_, self.intercept_ = slopes[0], float(level[0])
+        self._target = task.target
+        self.n_features_in_ = x.shape[1]
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Predicted targets, within the declared bounds; rows are clipped as in the fit."""
+        if not hasattr(self, "fit_"):
+            raise NotFittedError("This BestLinearRegression is not fitted yet: call fit.")
+        x = shaped("X", X)
+        matrix_shape(x)
+        if x.shape[1] != self.n_features_in_:
+            raise InvalidArgument(
+                f"X has {x.shape[1]} features, but BestLinearRegression is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        design = self.fit_.map.design(doubles("X", x))
+        found = self.fit_.map.predictions(design, self.fit_.theta[:, None])[:, 0]
+        return np.asarray(np.clip(found, *self._target))

@@ -1,0 +1,179 @@
+"""Boosted least squares: one noisy matrix, then rounds of clipped residuals (Tang et al. 2023).
+
+The matrix only sets the direction of the steps. Where they come to rest depends on the residuals
+alone, so its noise leaves no bias; and residuals are small where targets are not, so they can be
+clipped far tighter, with less noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from discreet.models.inputs import Floats
+from discreet.models.regression.descent import descend, gradient_square, noisy_gram
+from discreet.models.regression.gradient import PRODUCTS, RADIUS, norm_counts
+from discreet.models.regression.guard import (
+    INTERCEPT,
+    target_level,
+    target_parts,
+    target_spread,
+)
+from discreet.models.regression.lattice import Lattice
+from discreet.models.regression.quantiles import (
+    CELLS,
+    RADII,
+    cell_counts,
+    median,
+    median_move,
+    radius,
+    radius_counts,
+    radius_move,
+)
+from discreet.models.regression.rows import Ints, RowMap
+from discreet.models.regression.tables import Rows, empty
+from discreet.models.regression.task import Fit, Noises, Part, Task, spend
+from discreet.noise.bits import Bits
+from discreet.queries.budget import Budget
+
+CENTRES = "median of a feature"
+SPREADS = "spread of a feature"
+MATRIX = "X'X"
+# Four of five normal values lie within this many deviations.
+_NORMAL = 1.28
+# How far features are kept, in deviations, and targets, in spreads.
+_KEPT = 3.0
+_TARGET_KEPT = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boosted:
+    """Private medians and spreads of all columns, a noisy matrix, and rounds of residuals.
+
+    Public constants: ``rounds``; ``clip``, the largest residual in spreads of the target; and how
+    the budget is shared.
+    """
+
+    name: str = "boosted"
+    rounds: int = 10
+    clip: float = 0.9
+    target_share: Fraction = Fraction(8, 100)
+    feature_share: Fraction = Fraction(10, 100)
+    radius_share: Fraction = Fraction(4, 100)
+    matrix_share: Fraction = Fraction(1, 4)
+    enough: float = 150.0
+    """From this signal on, clipping is the looser the less the noise weighs."""
+
+    def parts(self, task: Task) -> Sequence[Part]:
+        """Medians, spreads, a radius, the matrix, and the rounds."""
+        grid, d = self._lattice(task), task.features
+        left = 1 - self.target_share - self.feature_share - self.radius_share
+        each = self.feature_share / (2 * d)
+        matrix = task.vector(grid.row_squared**2, replaced=2)
+        gradient = task.vector(gradient_square(grid, self._clip(grid)))
+        share = left * (1 - self.matrix_share) / self.rounds
+        return [
+            *target_parts(task, self.target_share),
+            *(Part(name=CENTRES, move=median_move(task), share=each) for _ in range(d)),
+            *(Part(name=SPREADS, move=radius_move(task), share=each) for _ in range(d)),
+            Part(name=RADIUS, move=radius_move(task), share=self.radius_share),
+            Part(name=MATRIX, move=matrix, share=left * self.matrix_share),
+            *(Part(name=PRODUCTS, move=gradient, share=share) for _ in range(self.rounds)),
+        ]
+
+    def plan(self, task: Task, amount: Budget) -> Noises:
+        """Noise for all parts that costs the amount."""
+        return spend(tuple(self.parts(task)), amount, relation=task.relation)
+
+    def fit(self, rows: Rows, task: Task, *, noises: Noises, bits: Bits) -> Fit:
+        """Find coordinates, release the matrix, and boost."""
+        mapped = self._mapped(rows, task, noises=noises, bits=bits)
+        grid = mapped.lattice
+        (noise,) = noises.additive(MATRIX)
+        matrix = noisy_gram(rows, mapped, noise=noise, bits=bits)
+        sigma = noise.std / grid.steps**2
+        # As in K33: lift the matrix above the edge of its own noise.
+        edge = sigma * (math.sqrt(2 * grid.columns) + 1)
+        penalty = max(0.0, edge - float(np.linalg.eigvalsh(matrix)[0]))
+        step = np.asarray(np.linalg.inv(matrix + penalty * np.eye(grid.columns)), dtype=np.float64)
+        theta = descend(
+            rows,
+            mapped,
+            noises=noises.additive(PRODUCTS),
+            clip=self._clip(grid),
+            step=step,
+            bits=bits,
+        )
+        return Fit(map=mapped, theta=theta, notes={"penalty": penalty})
+
+    def looseness(self, task: Task) -> float:
+        """By how much everything is clipped later: a public function of rows, columns, budget.
+
+        Noise grows with it, the bias of clipping falls; one more for ten times the signal.
+        """
+        return float(np.clip(1 + math.log10(max(task.signal / self.enough, 1.0)), 1.0, 4.0))
+
+    def _mapped(self, rows: Rows, task: Task, *, noises: Noises, bits: Bits) -> RowMap:
+        level = target_level(rows, task, noises=noises, bits=bits)
+        spread = target_spread(rows, task, level, noises=noises, bits=bits)
+        centre, scale = _coordinates(rows, task, noises=noises, bits=bits)
+        loose = self.looseness(task)
+        lower = np.maximum(task.lower, centre - _KEPT * loose * scale)
+        upper = np.minimum(task.upper, centre + _KEPT * loose * scale)
+        top = np.array([_KEPT * loose * math.sqrt(task.features)])
+        piece = partial(norm_counts, lower, upper, centre, scale, top)
+        counts = rows.add_up(piece, start=empty(RADII))
+        (mechanism,) = noises.choices(RADIUS)
+        return RowMap(
+            lattice=self._lattice(task),
+            mapping="ball",
+            lower=lower,
+            upper=upper,
+            centre=centre,
+            scale=scale,
+            radius=loose * radius(counts, float(top[0]), mechanism=mechanism, bits=bits),
+            target_centre=np.array([level]),
+            target_half=np.array([_TARGET_KEPT * loose * spread]),
+        )
+
+    def _lattice(self, task: Task) -> Lattice:
+        return Lattice.of(features=task.features, intercept=INTERCEPT)
+
+    def _clip(self, grid: Lattice) -> int:
+        return max(1, round(self.clip / _TARGET_KEPT * grid.target_steps))
+
+
+def _coordinates(rows: Rows, task: Task, *, noises: Noises, bits: Bits) -> tuple[Floats, Floats]:
+    """Private medians and deviations of all features."""
+    d = task.features
+    counts = rows.add_up(partial(_cells, task), start=empty(d * CELLS)).reshape(d, CELLS)
+    bounds = zip(task.lower, task.upper, strict=True)
+    centre = np.array(
+        [
+            median(counts[i], float(low), float(high), mechanism=mechanism, bits=bits)
+            for i, (mechanism, (low, high)) in enumerate(
+                zip(noises.choices(CENTRES), bounds, strict=True)
+            )
+        ]
+    )
+    tops = 2 * task.half
+    near = rows.add_up(partial(_radii, task, centre, tops), start=empty(d * RADII))
+    near = near.reshape(d, RADII)
+    spread = [
+        radius(near[i], float(tops[i]), mechanism=mechanism, bits=bits)
+        for i, mechanism in enumerate(noises.choices(SPREADS))
+    ]
+    return centre, np.array(spread) / _NORMAL
+
+
+def _cells(task: Task, x: Floats, _: Floats) -> Ints:
+    return cell_counts(x, task.lower, task.upper).ravel()
+
+
+def _radii(task: Task, centre: Floats, tops: Floats, x: Floats, _: Floats) -> Ints:
+    return radius_counts(np.abs(np.clip(x, task.lower, task.upper) - centre), tops).ravel()

@@ -1,0 +1,142 @@
+"""Gradient descent on clipped residuals, in centred coordinates: for few rows or little budget.
+
+Nothing is spent on the matrix of products: its noise, not that of the products with the target, is
+what ruins a fit from moments when rows are few. Stopping early takes the place of a penalty.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from discreet.models.inputs import Floats
+from discreet.models.regression.descent import descend, gradient_square
+from discreet.models.regression.guard import (
+    INTERCEPT,
+    target_level,
+    target_parts,
+    target_spread,
+)
+from discreet.models.regression.lattice import Lattice
+from discreet.models.regression.quantiles import RADII, radius, radius_counts, radius_move
+from discreet.models.regression.rows import Ints, RowMap
+from discreet.models.regression.tables import Rows, empty
+from discreet.models.regression.task import Fit, Noises, Part, Task, spend
+from discreet.noise.bits import Bits
+from discreet.queries.budget import Budget
+
+MEANS = "means of the features"
+RADIUS = "radius of the rows"
+PRODUCTS = "products with clipped residuals"
+_STEPS = 1 << 12
+# How far, in spreads, targets are kept and residuals are clipped.
+_KEPT = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gradient:
+    """Plain descent from the level of the target, with all rows in each round.
+
+    Public constants: ``rounds``; ``clip``, the largest residual in spreads of the target;
+    ``steepest`` and ``caution``: the step is the smaller of the first and the second times rows
+    times mu, so that what the noise adds up to stays below the spread of the target.
+    """
+
+    name: str = "gradient"
+    rounds: int = 50
+    clip: float = 0.4
+    steepest: float = 4.2
+    caution: float = 0.03
+
+    def parts(self, task: Task) -> Sequence[Part]:
+        """Level and spread of the target, means, a radius, and the rounds."""
+        grid = self._lattice(task)
+        left = Fraction(66, 100) / self.rounds
+        round_move = task.vector(gradient_square(grid, self._clip(grid)))
+        return [
+            *target_parts(task, Fraction(15, 100)),
+            Part(name=MEANS, move=task.vector(task.features * _STEPS**2), share=Fraction(15, 100)),
+            Part(name=RADIUS, move=radius_move(task), share=Fraction(4, 100)),
+            *(Part(name=PRODUCTS, move=round_move, share=left) for _ in range(self.rounds)),
+        ]
+
+    def plan(self, task: Task, amount: Budget) -> Noises:
+        """Noise for all parts that costs the amount."""
+        return spend(tuple(self.parts(task)), amount, relation=task.relation)
+
+    def fit(self, rows: Rows, task: Task, *, noises: Noises, bits: Bits) -> Fit:
+        """Centre, scale, descend."""
+        level = target_level(rows, task, noises=noises, bits=bits)
+        spread = target_spread(rows, task, level, noises=noises, bits=bits)
+        centre = self._means(rows, task, noises=noises, bits=bits)
+        mapped = RowMap(
+            lattice=self._lattice(task),
+            mapping="ball",
+            lower=task.lower,
+            upper=task.upper,
+            centre=centre,
+            scale=task.half,
+            radius=self._radius(rows, task, centre, noises=noises, bits=bits),
+            target_centre=np.array([level]),
+            target_half=np.array([_KEPT * spread]),
+        )
+        grid = mapped.lattice
+        steps = noises.additive(PRODUCTS)
+        # The mu of all rounds together.
+        moved = math.sqrt(gradient_square(grid, self._clip(grid)))
+        mu = moved * math.sqrt(len(steps)) / steps[0].std
+        rate = min(self.steepest, self.caution * task.rows * mu) / max(task.rows, 1.0)
+        theta = descend(
+            rows,
+            mapped,
+            noises=steps,
+            clip=self._clip(grid),
+            step=rate * np.eye(grid.columns),
+            bits=bits,
+        )
+        return Fit(map=mapped, theta=theta, notes={"rate": rate})
+
+    def _lattice(self, task: Task) -> Lattice:
+        return Lattice.of(features=task.features, intercept=INTERCEPT)
+
+    def _clip(self, grid: Lattice) -> int:
+        return max(1, round(self.clip / _KEPT * grid.target_steps))
+
+    def _means(self, rows: Rows, task: Task, *, noises: Noises, bits: Bits) -> Floats:
+        exact = rows.add_up(partial(_codes, task), start=empty(task.features))
+        (noise,) = noises.additive(MEANS)
+        noisy = np.asarray(noise.release(exact, bits=bits), dtype=np.float64)
+        shift = np.clip(noisy / (_STEPS * max(task.rows, 1.0)), -1.0, 1.0)
+        return np.asarray(task.middle + task.half * shift)
+
+    def _radius(
+        self, rows: Rows, task: Task, centre: Floats, *, noises: Noises, bits: Bits
+    ) -> float:
+        top = np.array([2 * math.sqrt(task.features)])
+        piece = partial(norm_counts, task.lower, task.upper, centre, task.half, top)
+        counts = rows.add_up(piece, start=empty(RADII))
+        (mechanism,) = noises.choices(RADIUS)
+        return radius(counts, float(top[0]), mechanism=mechanism, bits=bits)
+
+
+def _codes(task: Task, x: Floats, _: Floats) -> Ints:
+    """Sums of the features in whole steps between -4096 and 4096."""
+    scaled = (np.clip(x, task.lower, task.upper) - task.middle) / task.half
+    codes = np.rint(np.clip(scaled, -1, 1) * _STEPS)
+    return np.asarray(codes.sum(axis=0), dtype=np.int64)
+
+
+def norm_counts(
+    lower: Floats, upper: Floats, centre: Floats, scale: Floats, top: Floats, x: Floats, _: Floats
+) -> Ints:
+    """Rows between candidate radii of their norms, after clipping, centring and scaling."""
+    z = (np.clip(x, lower, upper) - centre) / scale
+    square = np.zeros(len(z))
+    for column in z.T:  # in a fixed order, so that no row depends on another's place
+        square += column * column
+    return radius_counts(np.sqrt(square)[:, None], top).ravel()
