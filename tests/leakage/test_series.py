@@ -9,7 +9,8 @@ from scipy import stats
 
 from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
 from discreet.leakage import series
-from discreet.leakage.series import brute
+from discreet.leakage.series import brute, engine
+from discreet.leakage.series.moments import covariances
 from discreet.leakage.series.signs import largest
 from discreet.noise.bits import seeded
 from tests.laws import ALPHA
@@ -98,6 +99,24 @@ def test_fast_equals_brute_force(seed, known):
         secret = series.cell(i, time=j)
         slow = np.linalg.norm(brute.factor(model, releases=published, secret=secret, known=known))
         assert fast[i, j] == pytest.approx(slow, abs=1e-10, rel=1e-10)
+
+
+@pytest.mark.parametrize("times", [range(60), range(0, 60, 2), [3, 40, 59]])
+def test_many_cells_are_computed_in_pieces(times):
+    """Against one time at a time; 60 releases leave room for 72 people in a piece."""
+    rng = np.random.default_rng(7)
+    n = 100
+    lags = rng.normal(size=(n, n)) / (1.2 * math.sqrt(n))
+    model = series.VAR(lags=lags, noise=np.eye(n) + 0.1)
+    published = means(times, people=n, std=0.1)
+    fast = series.cells(model, releases=published, times=60).model
+    moments = covariances(model, releases=published, horizon=60)
+    for j in (0, 3, 31, 59):
+        slow = np.linalg.norm(engine._at_time(moments, published, j), axis=0)
+        assert fast[:, j] == pytest.approx(slow, rel=1e-10)
+        assert moments.explained[j] == pytest.approx(
+            moments.coefficients[j].T @ moments.cross[j], abs=1e-12
+        )
 
 
 @pytest.mark.parametrize("seed", range(8))

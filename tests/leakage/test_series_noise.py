@@ -9,7 +9,7 @@ from scipy import stats
 from discreet.accounting.conversion import gaussian_delta, gaussian_epsilon, gaussian_mu
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.leakage import series
-from discreet.leakage.series import published
+from discreet.leakage.series import brute, published
 from discreet.leakage.series.design import _Barrier, _groups
 from discreet.noise.bits import seeded
 from tests.laws import ALPHA
@@ -79,6 +79,51 @@ def test_refused_designs():
         series.design(FIVE, releases=SIX, mu=1, shape="round")
     with pytest.raises(InvalidArgument, match="mu must be positive"):
         series.design(FIVE, releases=SIX, mu=0)
+
+
+# ── less error for free ──────────────────────────────────────────────────────
+
+
+def smoother(model, releases, **more):
+    """Estimates are linear in what is published: the matrix."""
+    size = len(releases.times)
+    columns = [
+        series.smooth(unit, model=model, releases=releases, **more).values for unit in np.eye(size)
+    ]
+    return np.array(columns).T
+
+
+@pytest.mark.parametrize("level", [None, 0.0])
+def test_smoothing_is_the_best_linear_estimate(level):
+    rng = np.random.default_rng(8)
+    shape = rng.normal(size=(6, 6))
+    noisy = SIX.with_noise(shape @ shape.T + 0.3 * np.eye(6))
+    K = smoother(FIVE, noisy, level=level)
+    C = brute.stacked(FIVE, times=6).reshape(6, 5, 6, 5).mean(axis=(1, 3))
+    if level is None:
+        assert K.sum(axis=1) == pytest.approx(np.ones(6))  # whatever the level is
+
+    def errors(K):
+        return (K - np.eye(6)) @ C @ (K - np.eye(6)).T + K @ noisy.covariance @ K.T
+
+    found = series.smooth(rng.normal(size=6), model=FIVE, releases=noisy, level=level)
+    assert found.covariance == pytest.approx(errors(K), rel=1e-9, abs=1e-12)
+    assert (found.std < noisy.std).all()
+    for _ in range(20):
+        other = rng.normal(size=(6, 6)) * 1e-3
+        other -= other.mean(axis=1, keepdims=True)  # keeps the estimates unbiased
+        assert np.trace(errors(K + other)) > np.trace(errors(K))
+
+
+def test_smoothed_levels_and_refusals():
+    found = series.smooth(np.full(6, 7.0), model=FIVE, releases=SIX)
+    assert found.values == pytest.approx(np.full(6, 7.0))
+    with pytest.raises(InvalidArgument, match="published must be 6 numbers"):
+        series.smooth([1.0], model=FIVE, releases=SIX)
+    with pytest.raises(InvalidArgument, match="5 people"):
+        series.smooth(
+            [1.0], model=FIVE, releases=series.releases(times=[0], width=1, people=3, std=1)
+        )
 
 
 # ── models from panels ───────────────────────────────────────────────────────

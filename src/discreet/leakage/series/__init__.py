@@ -7,6 +7,7 @@ from discreet.leakage.series.fit import fit
 from discreet.leakage.series.model import VAR
 from discreet.leakage.series.private import plan_fit, private_fit
 from discreet.leakage.series.report import assess, report
+from discreet.leakage.series.smooth import smooth
 from discreet.leakage.series.threat import cell, everyone, releases, row
 from discreet.leakage.series.worst import every_model, stress, window, worst
 
@@ -26,6 +27,7 @@ __all__ = [
     "releases",
     "report",
     "row",
+    "smooth",
     "stress",
     "window",
     "worst",
