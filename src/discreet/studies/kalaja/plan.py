@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from discreet.studies.kalaja.clipping import train_and_test, train_only
 from discreet.studies.kalaja.honest import honest
+from discreet.studies.kalaja.house import house
 from discreet.studies.kalaja.joint import balls, together
 from discreet.studies.kalaja.leaks import leaks
 from discreet.studies.kalaja.mapping import before_or_after, intercepts, of_rows, of_targets
@@ -39,6 +40,7 @@ KALAJA = Plan(
         Experiment(id="E11", title="A ball of declared radius", run=balls),
         Experiment(id="E12", title="What scaling by the data gives away", run=leaks),
         Experiment(id="E13", title="Scales that are paid for", run=honest),
+        Experiment(id="E14", title="Our own regression", run=house),
     ),
     seed=2020,
     files=tuple(f"{name}.csv.gz" for name in SIZES),
