@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.queries.intervals.compare import (
-    central_and_local,
-    reports_interval,
-    reports_variance,
-)
+from discreet.queries.intervals.compare import central_and_local
 from discreet.queries.intervals.coverage import coverage, each
+from discreet.queries.intervals.reports import reports_interval, reports_variance
 from tests import laws
 
 UNIT = {"lower": 0, "upper": 1}
@@ -22,7 +19,7 @@ STD = 12**-0.5
 
 @pytest.mark.parametrize(("rows", "matched"), [(100, 7.43), (1000, 18.7), (10**4, 57.8)])
 def test_the_epsilon_that_makes_noisy_rows_as_good(rows, matched):
-    mean, variance = central_and_local(**UNIT, rows=rows, epsilon=1, std=STD)
+    mean, variance, _ = central_and_local(**UNIT, rows=rows, epsilon=1, std=STD)
     assert mean.matched == math.sqrt(rows)
     assert variance.matched == pytest.approx(matched, rel=0.05)
     for row, k in ((mean, 0), (variance, 1)):
@@ -31,7 +28,7 @@ def test_the_epsilon_that_makes_noisy_rows_as_good(rows, matched):
 
 
 def test_errors_of_a_variance_as_published():
-    (_, found) = central_and_local(**UNIT, rows=659, epsilon=1, std=STD)
+    (_, found, _) = central_and_local(**UNIT, rows=659, epsilon=1, std=STD)
     assert found.local**2 == pytest.approx(0.0314, abs=1e-4)
     assert found.uncorrected**2 == pytest.approx(4.031, abs=1e-3)
     (_, constant) = central_and_local(lower=-3, upper=3, rows=10, epsilon=2, std=0)
@@ -45,7 +42,7 @@ def test_moments_of_the_variance_of_noisy_rows(rows):
     s2 = column.var(ddof=1)
     noisy = column + made_up.laplace(0, 1, (200_000, rows))
     found = noisy.var(axis=1, ddof=1) - 2
-    (_, said) = central_and_local(**UNIT, rows=rows, epsilon=1, std=math.sqrt(s2))
+    (_, said, _) = central_and_local(**UNIT, rows=rows, epsilon=1, std=math.sqrt(s2))
     assert laws.mean_of(found, s2, said.local**2)
     squares = (found - s2) ** 2
     assert laws.mean_of(squares, said.local**2, squares.var())

@@ -1,4 +1,4 @@
-"""Noise before a query against noise after it: what both cost, and an interval from local reports.
+"""Noise before a query against noise after it: what both cost, for mean, variance and median.
 
 Local: every client adds Laplace noise of scale b = range / epsilon to its own number. Central: the
 answer gets it. One row is replaced between neighbours, and the number of rows n is public.
@@ -7,20 +7,18 @@ answer gets it. One row is replaced between neighbours, and the number of rows n
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import stdtrit
+from scipy.optimize import brentq
+from scipy.special import log_ndtr
 
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
-from discreet.mechanisms.values import read
-from discreet.queries.intervals.interval import Interval
 
-Statistic: TypeAlias = Literal["mean", "variance"]
+Statistic: TypeAlias = Literal["mean", "variance", "median"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,61 +29,51 @@ class Comparison:
     rows: int
     epsilon: float
     central: float
-    """Root mean squared error of the noisy answer."""
+    """Root mean squared error of the noisy answer; of a median, of a choice by rank."""
     local: float
     """Of the best use of noisy rows: the known noise is taken off a variance."""
     uncorrected: float
     """Of noisy rows taken as they are."""
     matched: float
     """The epsilon at which noisy rows are as good as the noisy answer."""
+    output: float
+    """Of Laplace noise on the answer, for its global sensitivity."""
+    exact: bool = True
+    """Or for many normal rows."""
 
 
-def reports_interval(reports: ArrayLike, *, level: float = 0.95) -> Interval:
-    """An interval for the mean of the population, from numbers to which noise was added (C13).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparisons:
+    """The same for several numbers of rows; drawn by `discreet.plot`."""
 
-    Theorem: post-processing of what the clients sent: it costs nothing. It covers at its level if
-        the mean of the reports is normal.
-    Proof: reports are independent with the population's mean, and their sample variance estimates
-        the variance of the rows and of the noise together. Student's law.
-    Needs: unbiased reports, at least two, with noise of mean zero and the same scale.
-    """
-    inside = float(check.probability("level", level, zero=False, one=False))
-    given = read(reports)
-    if len(given.shape) != 1 or given.size < 2:
-        raise InvalidArgument("reports must be a sequence of two numbers or more.")
-    numbers, n = given.doubles, given.size
-    half = float(stdtrit(n - 1, (1 + inside) / 2) * numbers.std(ddof=1)) / math.sqrt(n)
-    mean = float(numbers.mean())
-    return Interval(
-        low=mean - half,
-        high=mean + half,
-        value=mean,
-        spread=float(numbers.std(ddof=1)),
-        nominal=inside,
-        guaranteed=None,
-    )
+    rows: tuple[Comparison, ...]
+    width: float
+    epsilon: float
+    std: float
 
+    def of(self, statistic: Statistic) -> tuple[Comparison, ...]:
+        """The rows of one statistic."""
+        return tuple(row for row in self.rows if row.statistic == statistic)
 
-def reports_variance(reports: ArrayLike, *, scale: Number) -> float:
-    """The sample variance of the rows, from reports with Laplace noise of a public scale (C4).
-
-    Unbiased: the variance of the noise, 2 scale^2, is taken off. It may be negative.
-    """
-    noise = float(check.positive("scale", scale))
-    given = read(reports)
-    if len(given.shape) != 1 or given.size < 2:
-        raise InvalidArgument("reports must be a sequence of two numbers or more.")
-    return float(np.var(given.doubles, ddof=1)) - 2 * noise**2
+    def __str__(self) -> str:
+        lines = ["statistic       rows    central      local  matched epsilon"]
+        lines += [
+            f"{row.statistic:9} {row.rows:>10,} {row.central:>10.4g} {row.local:>10.4g} "
+            f"{row.matched:>16.4g}"
+            for row in self.rows
+        ]
+        return "\n".join(lines)
 
 
 def central_and_local(
     *, lower: Number, upper: Number, rows: int, epsilon: Number, std: Number
 ) -> list[Comparison]:
-    """Mean and variance, with noise before and after the query (C1-C5).
+    """Mean, variance and median, with noise before and after the query (C1-C6).
 
     ``std`` is the standard deviation of the rows: a public guess, not a function of private data.
 
-    Theorem: the errors are exact, and at ``matched`` both ways have the same mean squared error.
+    Theorem: the errors of mean and variance are exact, and at ``matched`` both ways have the same
+        mean squared error. For the median see `_median`.
     Proof: central, 2 (sensitivity / epsilon)^2 with sensitivities w/n and w^2/n. Local mean,
         2 b^2 / n. The sample variance S of noisy rows has mean s^2 + 2 b^2 and variance
         ``4 b^4 (5n - 3) / (n (n - 1)) + 8 b^2 s^2 / (n - 1)``: docs/theory/intervals.md. With
@@ -97,30 +85,96 @@ def central_and_local(
         raise InvalidArgument(f"lower must be below upper, got {lower} and {upper}.")
     n = check.count("rows", rows, minimum=2)
     price = float(check.positive("epsilon", epsilon))
-    square = float(check.non_negative("std", std)) ** 2
-    b = w / price
-    central = math.sqrt(2) * w / (n * price)
-    mean = Comparison(
+    deviation = float(check.non_negative("std", std))
+    found = [_mean(w, n, price), _variance(w, n, price, deviation**2)]
+    if deviation > 0:  # a constant column has no density
+        found.append(_median(w, n, price, deviation))
+    return found
+
+
+def compare_rows(
+    *, lower: Number, upper: Number, rows: Sequence[int], epsilon: Number, std: Number
+) -> Comparisons:
+    """`central_and_local` for several numbers of rows, as one table to print or draw."""
+    if not rows:
+        raise InvalidArgument("rows must be one number of rows or more.")
+    setting = {"lower": lower, "upper": upper, "epsilon": epsilon, "std": std}
+    found = [row for n in sorted(rows) for row in central_and_local(rows=n, **setting)]
+    order = {"mean": 0, "variance": 1, "median": 2}
+    return Comparisons(
+        rows=tuple(sorted(found, key=lambda row: order[row.statistic])),
+        width=float(upper) - float(lower),
+        epsilon=float(epsilon),
+        std=float(std),
+    )
+
+
+def _mean(w: float, n: int, epsilon: float) -> Comparison:
+    central, local = math.sqrt(2) * w / (n * epsilon), math.sqrt(2 / n) * w / epsilon
+    return Comparison(
         statistic="mean",
         rows=n,
-        epsilon=price,
+        epsilon=epsilon,
         central=central,
-        local=b * math.sqrt(2 / n),
-        uncorrected=b * math.sqrt(2 / n),
-        matched=math.sqrt(n) * price,
+        local=local,
+        uncorrected=local,
+        matched=math.sqrt(n) * epsilon,
+        output=central,
     )
+
+
+def _variance(w: float, n: int, epsilon: float, square: float) -> Comparison:
+    b, central = w / epsilon, math.sqrt(2) * w * w / (n * epsilon)
     fourth, second = 4 * (5 * n - 3) / (n * (n - 1)), 8 * square / (n - 1)
     error = fourth * b**4 + second * b**2
-    # central^2 w^2 = fourth w^4 u^2 + second w^2 u, solved without cancellation
+    # central^2 = fourth w^4 u^2 + second w^2 u, solved without cancellation
     c, d = fourth * w**4, second * w**2
-    u = 2 * (central * w) ** 2 / (d + math.sqrt(d * d + 4 * c * (central * w) ** 2))
-    variance = Comparison(
+    u = 2 * central**2 / (d + math.sqrt(d * d + 4 * c * central**2))
+    return Comparison(
         statistic="variance",
         rows=n,
-        epsilon=price,
-        central=central * w,
+        epsilon=epsilon,
+        central=central,
         local=math.sqrt(error),
         uncorrected=math.sqrt(error + 4 * b**4),
         matched=1 / math.sqrt(u),
+        output=central,
     )
-    return [mean, variance]
+
+
+def _median(w: float, n: int, epsilon: float, std: float) -> Comparison:
+    """Of many normal rows.
+
+    Central: a choice with weight exp(-epsilon d / 2), d in ranks: about Laplace noise of scale
+    2 / epsilon on the rank, over n times the density at the median. Local: the median of noisy rows
+    has the deviation 1 / (2 g sqrt(n)), g the density of row plus noise there. (Not biased only
+    because normal rows are symmetric.) With its global sensitivity, w, a noisy median is worse than
+    either.
+    """
+    dense = 1 / (std * math.sqrt(2 * math.pi))
+    central = min(math.sqrt(2) * 2 / (epsilon * n * dense), w)
+
+    def local(price: float) -> float:
+        b = w / price
+        at = math.exp((std / b) ** 2 / 2 + float(log_ndtr(-std / b))) / b
+        return 1 / (2 * math.sqrt(n) * at)
+
+    # With ever less noise, the error of sampling is left; what is compared is the noise.
+    sampling = 1 / (2 * math.sqrt(n) * dense)
+
+    def added(price: float) -> float:
+        return math.sqrt(max(local(price) ** 2 - sampling**2, 0.0)) - central
+
+    low, high = epsilon / 1e3, epsilon * 1e6
+    matched = brentq(added, low, high) if added(low) > 0 > added(high) else math.inf
+    return Comparison(
+        statistic="median",
+        rows=n,
+        epsilon=epsilon,
+        central=central,
+        local=local(epsilon),
+        uncorrected=local(epsilon),
+        matched=float(matched),
+        output=math.sqrt(2) * w / epsilon,
+        exact=False,
+    )

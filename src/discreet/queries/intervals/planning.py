@@ -25,10 +25,13 @@ _Word = TypeVar("_Word", bound=str)
 # Shares of epsilon that the standard error may get, and how much of what may fail.
 _SHARES = [Fraction(0), *(Fraction(k, 64) for k in (1, 2, 4, 6, 9, 13, 18, 24, 32))]
 _GAMMA = Fraction(1, 10)
+# And how much may fail where nothing but the bounds tells the error: yes or no is not quite normal.
+_OUTER = 0.7
 # What may be added instead to a noisy squared error, in scales of its noise; how a tail is found.
-_REACHES = (0.7, 0.0)
-_OUTER = (0.5,)
+_REACHES = (2.2, 1.5, 0.7, 0.0)
+_OUTERS = (0.8, 0.5)
 _STEPS = 6
+_ALLOWED = 0.9
 _BELOW = 0.999
 _LARGEST_TAIL = 0.4
 # Standard deviations, as parts of the range, over which a split without a guess is balanced.
@@ -79,12 +82,12 @@ class Setting:
         return [column.span * column.step * part for part in _GUESSES]
 
     def _plans(self, share: Fraction) -> Iterator[Studentised]:
-        """The interval with this share, or several of which the shortest is to be taken."""
+        """Intervals with this share, of which the shortest is to be taken."""
         plan = self._plan(share)
         yield plan
-        if self.method == "calibrated" and plan.spread is not None:
-            for reach, outer in itertools.product(_REACHES, _OUTER):
-                other = replace(plan, reach=reach, outer=outer * plan.tail)
+        if self.method == "calibrated" and share:
+            for reach, outer in itertools.product(_REACHES, _OUTERS):
+                other = replace(plan, reach=reach, outer=outer * (1 - self.level) / 2)
                 yield from _calibrated(other)
 
     def _plan(self, share: Fraction) -> Studentised:
@@ -104,7 +107,7 @@ class Setting:
             gamma=gamma,
             reach=-math.log(2 * gamma),
             tail=tail,
-            outer=tail,
+            outer=tail if self.assume == "nothing" else _OUTER * alpha / 2,
             method=self.method,
             assume=self.assume,
         )
@@ -154,7 +157,7 @@ def _calibrated(plan: Studentised) -> list[Studentised]:
     A tenth of what may fail is kept back: for variances between those that are computed, and for an
     estimate that is not quite normal.
     """
-    allowed, tail, found = 1 - plan.level - plan.gamma, plan.tail, 0.0
+    allowed, tail, found = (1 - plan.level) * _ALLOWED, plan.tail, 0.0
     for _ in range(_STEPS):  # what is missed is nearly proportional to the tail
         missed = replace(plan, tail=tail).worst_miss()
         if missed <= allowed:

@@ -68,6 +68,11 @@ class Statistic(ABC):
         """By how much the grid may have moved the parameter."""
         return self.column.step / 2
 
+    @property
+    @abstractmethod
+    def lattice(self) -> float:
+        """Distance of neighbouring estimates, if every row is at a bound."""
+
     @abstractmethod
     def numbers(self, tables: Floats) -> tuple[Floats, Floats]:
         """Both whole numbers, as doubles that hold them exactly, for each row of ``tables``."""
@@ -118,6 +123,10 @@ class MeanOf(Statistic):
     @property
     def bounds(self) -> tuple[float, float]:
         return self.column.number(0), self.column.number(self.column.span)
+
+    @property
+    def lattice(self) -> float:
+        return _width(self.column) / self.size
 
     @property
     def freedom(self) -> int:
@@ -186,6 +195,10 @@ class DifferenceOf(Statistic):
     @property
     def slack(self) -> float:
         return self.column.step + self.units[0]
+
+    @property
+    def lattice(self) -> float:
+        return _width(self.column) / max(self.sizes)
 
     @property
     def freedom(self) -> int:
@@ -277,6 +290,11 @@ class VarianceOf(Statistic):
     @property
     def bounds(self) -> tuple[float, float]:
         return 0.0, _width(self.column) ** 2 / 4
+
+    @property
+    def lattice(self) -> float:
+        """Near half and half, where no other law has this variance, it moves by the most."""
+        return _width(self.column) ** 2 / self.size
 
     @property
     def freedom(self) -> int:

@@ -119,6 +119,10 @@ class Studentised(IntervalPlan):
             released=(value,) if error is None else (value, error),
         )
 
+    def half(self, error: Floats | None) -> Floats:
+        """Half-widths for noisy squared standard errors, before anything else is made use of."""
+        return self._half(self._used(error, 1))
+
     def forecast(self, std: float, mean: float | None = None) -> IntervalForecast:
         """The width before release, if the rows have this standard deviation: a public guess.
 
@@ -334,10 +338,22 @@ def _hull(plan: Studentised) -> tuple[_Curve, _Curve]:
             for sign in (1, -1)
         )
     else:
-        up = down = plan._widest(plan.statistic.largest(places))  # noqa: SLF001 - its own
+        up = down = plan._widest(plan.statistic.largest(places)) + _lattice(plan)  # noqa: SLF001
     first = np.maximum.accumulate(places + up)
     last = np.minimum.accumulate((places - down)[::-1])[::-1]
     return (first, angles), (last, angles)
+
+
+def _lattice(plan: Studentised) -> float:
+    """How far the law of an estimate from answers of yes or no may be from its smooth one.
+
+    Half a step, less what the noise has smoothed: a law on a lattice plus noise oscillates by what
+    the characteristic function of the noise is at the lattice's frequency.
+    """
+    step = plan.statistic.lattice
+    turns = 2 * math.pi * plan._noise / step  # noqa: SLF001 - its own
+    left = 1 / (1 + turns**2) if plan.centre.name == "laplace" else math.exp(-(turns**2) / 2)
+    return step / 2 * left
 
 
 def _read(value: Floats, curve: Floats, angles: Floats, low: float, high: float) -> Floats:

@@ -1,0 +1,182 @@
+"""Exact intervals for a proportion: binomial sampling and whole-number noise, inverted together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betaincinv
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import check
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.mechanisms.additive import Additive
+from discreet.mechanisms.gaussian import gaussian
+from discreet.mechanisms.laplace import laplace
+from discreet.mechanisms.mechanism import Certificate
+from discreet.noise.bits import Bits
+from discreet.noise.law import Floats, Law
+from discreet.queries.intervals import law as laws
+from discreet.queries.intervals.interval import (
+    Answers,
+    Interval,
+    IntervalForecast,
+    IntervalPlan,
+    Payer,
+)
+
+_ROUNDING = 1e-7
+_HALVINGS = 34
+_POINTS = 33
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProportionInterval(IntervalPlan):
+    """A noisy share of yes with its interval. Made by `proportion_interval`."""
+
+    rows: int
+    noise: Additive
+    level: float
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one release costs."""
+        return self.noise.guarantee
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the noise on the share."""
+        return self.noise.std / self.rows
+
+    @property
+    def guaranteed(self) -> float | None:
+        """The level: for every share, and any number of rows."""
+        return self.level
+
+    @property
+    def needs(self) -> str:
+        """What the coverage rests on."""
+        return "independent rows, for every share"
+
+    def release(
+        self,
+        values: ArrayLike,
+        *,
+        bits: Bits | None = None,
+        account: Payer | None = None,
+        label: str = "proportion",
+    ) -> Interval:
+        """The interval for one private column of yes (1, True) and no (0, False)."""
+        plain = np.asarray(values)
+        if plain.dtype.kind == "b":
+            values = plain.astype(np.int64)
+        return super(ProportionInterval, self).release(
+            values, bits=bits, account=account, label=label
+        )
+
+    def answers(self, tables: Floats, bits: Bits) -> Answers:
+        """Intervals of private columns; a number counts as yes from one half on."""
+        counts = (tables >= 0.5).sum(axis=1, dtype=np.int64)
+        noisy = np.asarray(self.noise.release(counts, bits=bits))
+        low, high = self.ends(noisy)
+        share = noisy / self.rows
+        return Answers(low=low, high=high, value=share, released=(share,))
+
+    def ends(self, noisy: ArrayLike) -> tuple[Floats, Floats]:
+        """The interval for noisy counts: post-processing.
+
+        Theorem: covers the share p with probability at least ``level``, for every p and n.
+        Proof: the noisy count grows with p (stochastically), so the p at which a count as large as
+            this has a probability of at most (1 - level) / 2 lie below one point, and are refused;
+            likewise above. The probabilities are those of the exact convolution; what is left out
+            of it and what doubles round counts as not refused.
+        Source: Clopper, Pearson 1934, for the law with noise.
+        """
+        seen, back = np.unique(np.asarray(noisy, dtype=np.int64), return_inverse=True)
+        low = np.array([_lowest(self, int(count)) for count in seen])
+        high = np.array([1 - _lowest(self, self.rows - int(count)) for count in seen])
+        return low[back], high[back]
+
+    def forecast(self, share: float) -> IntervalForecast:
+        """The width before release, if this is the share of yes: a public guess."""
+        about = float(check.probability("share", share))
+        deviation = math.hypot(self.noise.std, math.sqrt(self.rows * about * (1 - about)))
+        counts = np.rint(self.rows * about + deviation * laws.normal_points(_POINTS))
+        low, high = self.ends(counts)
+        middle = self.ends([self.rows // 2])
+        return IntervalForecast(
+            width=float((high - low).mean()),
+            largest=min(1.0, float(middle[1][0] - middle[0][0]) * (1 + 1e-6) + 1 / self.rows),
+            plain=self._plain(about),
+            guess=f"the share is {about:.4g}",
+            nominal=self.level,
+            guaranteed=self.guaranteed,
+            needs=self.needs,
+        )
+
+    def _plain(self, share: float) -> float:
+        """Clopper and Pearson's width without noise."""
+        count, tail = self.rows * share, (1 - self.level) / 2
+        low = betaincinv(count, self.rows - count + 1, tail) if count > 0 else 0.0
+        high = betaincinv(count + 1, self.rows - count, 1 - tail) if count < self.rows else 1.0
+        return float(high - low)
+
+    def certify(self) -> Certificate:
+        """Recompute the guarantee of the noise from its exact law."""
+        return self.noise.certify()
+
+
+@lru_cache(maxsize=1 << 14)
+def _lowest(plan: ProportionInterval, count: int) -> float:
+    """The largest share at which a noisy count of ``count`` or more is refused; 0 if none is."""
+    assert plan.noise.integers is not None  # noqa: S101 - made on integers
+    noise = plan.noise.integers.noise
+    assert isinstance(noise, Law)  # noqa: S101 - integer noise is a law
+    allowed = (1 - plan.level) / 2 * (1 - _ROUNDING)
+    low, high = 0.0, 1.0
+
+    def tail(share: float) -> float:
+        counts, law, left = laws.binomial(plan.rows, share)
+        return float(law @ noise.sf(count - 1 - counts)) + left
+
+    if tail(high) <= allowed:
+        return 1.0  # even all of them do not make so many: only the largest share is left
+    if tail(low) > allowed:
+        return 0.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if tail(middle) <= allowed:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def proportion_interval(
+    *, rows: int, epsilon: Number, delta: Number = 0, level: float = 0.95
+) -> ProportionInterval:
+    """A confidence interval for the share of yes, of a column with a public number of rows.
+
+    Theorem: the release is (epsilon, delta)-DP if one row is replaced, and covers with probability
+        at least ``level`` for every share and every number of rows.
+    Proof: a replaced row moves the count by at most 1, and whole-number noise for that is added;
+        the interval is post-processing (`ProportionInterval.ends`).
+    Source: Clopper, Pearson 1934; Ghosh, Roughgarden, Sundararajan 2009. C11 (rare events).
+    Needs: a public number of rows, at least 1; independent rows.
+    """
+    size = check.count("rows", rows)
+    allowed = check.probability("delta", delta, one=False)
+    options = {"sensitivity": 1, "epsilon": epsilon, "on": "integers"}
+    if allowed:
+        noise = gaussian(**options, delta=allowed, relation=Relation.REPLACE_ONE)  # type: ignore[arg-type]
+    else:
+        noise = laplace(**options, relation=Relation.REPLACE_ONE)  # type: ignore[arg-type]
+    return ProportionInterval(
+        rows=size,
+        noise=noise,
+        level=float(check.probability("level", level, zero=False, one=False)),
+    )

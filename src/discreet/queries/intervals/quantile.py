@@ -1,0 +1,251 @@
+"""Intervals for a median or any quantile, from two private choices of an order statistic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from scipy.special import expit, ndtr, ndtri
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import check, events
+from discreet.core.errors import Unsupported
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.mechanisms.column import Column
+from discreet.mechanisms.mechanism import Certificate, Check
+from discreet.mechanisms.quantile import Quantile
+from discreet.mechanisms.quantile_pieces import Choice
+from discreet.noise.bits import Bits
+from discreet.noise.law import Floats, Ints
+from discreet.queries.intervals import law as laws
+from discreet.queries.intervals.interval import (
+    Answers,
+    IntervalForecast,
+    IntervalPlan,
+    laplace_points,
+)
+from discreet.queries.intervals.planning import column_of
+from discreet.queries.intervals.statistics import codes_of
+
+_POINTS = 64
+_ROUNDING = 1 + 1e-7
+# Splits of epsilon between both ends, and steps of a grid, as powers of two, that may be taken.
+_SPLITS = tuple(Fraction(k, 8) for k in (4, 3, 5, 2, 6))
+_RESOLUTIONS = (6, 8, 10, 12, 14)
+_USUAL = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """One end: which rank is aimed at, and for which epsilon; None if the bound itself is taken."""
+
+    rank: int | None
+    epsilon: Fraction
+
+    @property
+    def rate(self) -> Fraction:
+        """What a rank is worth, as a logarithm of probability."""
+        return self.epsilon / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantileInterval(IntervalPlan):
+    """Two chosen points between which the quantile lies. Made by `quantile_interval`."""
+
+    column: Column
+    rows: int
+    quantile: Fraction
+    level: float
+    ends: tuple[End, End]
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one release costs: two choices, each of bounded range."""
+        parts = [events.BoundedRange(end.epsilon) for end in self.ends if end.rank is not None]
+        if not parts:
+            return Guarantee(events.NOTHING, Relation.REPLACE_ONE)
+        return Guarantee(events.compose(tuple(parts)), Relation.REPLACE_ONE)
+
+    @property
+    def std(self) -> float:
+        """A choice has no standard deviation that holds for all data."""
+        raise Unsupported("A chosen quantile has no standard deviation.")
+
+    @property
+    def guaranteed(self) -> float | None:
+        """The level: for every law, and any number of rows."""
+        return self.level
+
+    @property
+    def needs(self) -> str:
+        """What the coverage rests on."""
+        return "independent rows of any law"
+
+    def answers(self, tables: Floats, bits: Bits) -> Answers:
+        """Intervals of private columns; the value is the middle."""
+        codes = np.sort(codes_of(self.column, tables), axis=1)
+        found = np.array([[self._place(row, side, bits) for side in (0, 1)] for row in codes])
+        places = np.sort(found, axis=1)  # crossed ends have failed already
+        step, low = self.column.step, self.column.first
+        lower, upper = (low + places[:, 0]) * step, (low + places[:, 1]) * step
+        bottom, top = self.column.number(0), self.column.number(self.column.span)
+        return Answers(
+            low=np.maximum(lower - step / 2, bottom),  # the grid may have moved the quantile
+            high=np.minimum(upper + step / 2, top),
+            value=(lower + upper) / 2,
+            released=(lower, upper),
+        )
+
+    def _place(self, codes: Ints, side: int, bits: Bits) -> int:
+        end = self.ends[side]
+        if end.rank is None:
+            return side * self.column.span
+        choice = Choice(
+            values=codes,
+            span=self.column.span,
+            level=Fraction(end.rank, self.rows),
+            climbing=False,
+            rate=end.rate,
+        )
+        return choice.draw(bits)
+
+    def forecast(self, std: float, mean: float | None = None) -> IntervalForecast:
+        """The width before release, if the rows are normal: both numbers are public guesses."""
+        low, high = self.column.number(0), self.column.number(self.column.span)
+        at = (low + high) / 2 if mean is None else mean
+        plain = math.sqrt(float(self.quantile * (1 - self.quantile)) / self.rows)
+        z, q = -float(ndtri((1 - self.level) / 2)), float(self.quantile)
+        ordinary = [float(np.clip(q + sign * z * plain, 1e-9, 1 - 1e-9)) for sign in (-1, 1)]
+        return IntervalForecast(
+            width=self._width(at, std),
+            largest=high - low,
+            plain=float(std * (ndtri(ordinary[1]) - ndtri(ordinary[0]))),
+            guess=f"the rows are normal with standard deviation {std:.4g}",
+            nominal=self.level,
+            guaranteed=self.guaranteed,
+            needs=self.needs,
+        )
+
+    def _width(self, mean: float, std: float) -> float:
+        low, high = self.column.number(0), self.column.number(self.column.span)
+        first, last = ndtr((low - mean) / std), ndtr((high - mean) / std)
+        ends = []
+        for end, bound in zip(self.ends, (low, high), strict=True):
+            if end.rank is None:
+                ends.append(bound)
+                continue
+            ranks = end.rank + laplace_points(_POINTS) / float(end.rate)
+            shares = np.clip(ranks / self.rows, first + 1e-12, last - 1e-12)
+            ends.append(float(np.clip(mean + std * ndtri(shares), low, high).mean()))
+        return max(ends[1] - ends[0], 0.0) + self.column.step
+
+    def certify(self) -> Certificate:
+        """Recompute the guarantee of either choice on small data."""
+        checks: list[Check] = []
+        for end in self.ends:
+            if end.rank is not None:
+                choice = Quantile(
+                    column=self.column,
+                    level=Fraction(end.rank, self.rows).limit_denominator(64),
+                    epsilon=end.epsilon,
+                    method="exponential",
+                    relation=Relation.REPLACE_ONE,
+                )
+                checks += choice.certify().checks
+        return Certificate(
+            mechanism="quantile_interval", guarantee=self.guarantee, checks=tuple(checks)
+        ).demand()
+
+
+def quantile_interval(
+    quantile: Number = Fraction(1, 2),
+    *,
+    lower: Number,
+    upper: Number,
+    rows: int,
+    epsilon: Number,
+    level: float = 0.95,
+    std: Number | None = None,
+    grid: Number | None = None,
+) -> QuantileInterval:
+    """A confidence interval for a quantile of a population; for its median by default.
+
+    Both ends are chosen by the exponential mechanism near ranks that are so far out that neither
+    sampling nor the choice can put them on the wrong side. The price of a choice grows with the
+    logarithm of the number of points: take a ``grid`` no finer than you need. By default, grid and
+    split of epsilon make the interval short if the rows are normal with ``std``, a public guess.
+
+    Theorem: the release is epsilon-DP if one row is replaced. It holds each quantile of the law (a
+        number with at most this share below, and at least this share up to it) with probability at
+        least ``level``, for any law and any number of rows.
+    Proof: a point is chosen with weight exp(-rate d), d its distance in ranks to the target t, and
+        one replaced row moves d by at most 1. Some point has d = 0. Points above the quantile, at
+        most w of them, have d >= N - t, where N rows are not above it; so one of them is chosen
+        with probability at most x / (1 + x) with x = w exp(-rate (N - t)). N is at least binomial.
+        t is the largest rank at which the expectation is (1 - level) / 2. The other end mirrored.
+    Source: McSherry, Talwar 2007; compare Drechsler et al. 2022. C6; docs/theory/intervals.md.
+    Needs: bounds, grid, rows and std from elsewhere than the private column; rows >= 1.
+    """
+    share = check.probability("quantile", quantile, zero=False, one=False)
+    size = check.count("rows", rows)
+    price = check.positive("epsilon", epsilon)
+    inside = float(check.probability("level", level, zero=False, one=False))
+    guess = None if std is None else float(check.positive("std", std))
+    plans = [
+        _plan(column, size, share, inside, (price * part, price * (1 - part)))
+        for column in _columns(lower, upper, grid, size, several=guess is not None)
+        for part in _SPLITS[: None if guess is not None and share != Fraction(1, 2) else 1]
+    ]
+    if guess is None:
+        return plans[0]
+    return min(plans, key=lambda plan: plan.forecast(guess).width)
+
+
+def _columns(
+    lower: Number, upper: Number, grid: Number | None, rows: int, *, several: bool
+) -> Iterator[Column]:
+    finest = column_of(lower, upper, grid, rows)
+    if grid is not None:
+        yield finest
+        return
+    bits = finest.span.bit_length() - 1
+    for resolution in _RESOLUTIONS if several else (_USUAL,):
+        exponent = finest.exponent + max(0, bits - resolution)
+        yield column_of(lower, upper, Fraction(2) ** exponent, rows)
+
+
+def _plan(
+    column: Column, rows: int, quantile: Fraction, level: float, prices: tuple[Fraction, Fraction]
+) -> QuantileInterval:
+    low = _rank(column.span, rows, float(quantile), float(prices[0]) / 2, (1 - level) / 2)
+    high = _rank(column.span, rows, 1 - float(quantile), float(prices[1]) / 2, (1 - level) / 2)
+    mirrored = None if high is None else rows - high
+    return QuantileInterval(
+        column=column,
+        rows=rows,
+        quantile=quantile,
+        level=level,
+        ends=(End(rank=low, epsilon=prices[0]), End(rank=mirrored, epsilon=prices[1])),
+    )
+
+
+def _rank(span: int, rows: int, quantile: float, rate: float, tail: float) -> int | None:
+    """The largest rank to aim at for a lower end; None if there is none.
+
+    The expectation over the binomial number N of rows that are not above the quantile grows with
+    the rank. Its law is summed where it is not negligible; the rest counts as failed.
+    """
+    counts, law, left = laws.binomial(rows, quantile)
+
+    def fails(rank: int) -> float:
+        return float(law @ expit(math.log(span) - rate * (counts - rank))) * _ROUNDING + left
+
+    low, high = -1, rows + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fails(middle) <= tail else (low, middle)
+    return low if low >= 0 else None
