@@ -35,7 +35,7 @@ from discreet.noise.bits import Bits, system
 # Grid steps in one deviation of a step's noise: 2**30, so that rounding costs next to nothing.
 _RESOLUTION = 30
 _SLACK = 1 + 1e-9
-_MOST_STEPS = 2000
+_MOST_STEPS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,9 @@ from discreet.mechanisms.laplace import laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.models.inputs import doubles, matrix_shape, same_rows, shaped
 from discreet.models.sgd.bolt_on import minimiser_sensitivity
-from discreet.models.sgd.objectives import Floats, Logistic, Objective, Softmax
+from discreet.models.sgd.objectives import Floats, Logistic, Norm, Objective, Softmax
 from discreet.models.sgd.rounding import (
+    ROW_BITS,
     clipped_rows,
     data_gradient,
     gradient_error,
@@ -192,7 +193,14 @@ def _noise(
 
 
 def read_records(
-    objective: Objective, x: object, y: object, *, features: int, row_norm: float
+    objective: Objective,
+    x: object,
+    y: object,
+    *,
+    features: int,
+    row_norm: float,
+    norm: Norm = "l2",
+    bits: int = ROW_BITS,
 ) -> tuple[Floats, Floats]:
     """Private records: rows shrunk to the declared length, targets that the loss understands."""
     table, given = shaped("X", x), shaped("y", y)
@@ -207,7 +215,7 @@ def read_records(
         classes = max(objective.outputs, 2)
         if not (np.isin(targets, np.arange(classes))).all():
             raise OutOfDomain(f"y must hold the numbers of classes, 0 to {classes - 1}.")
-    return clipped_rows(doubles("X", table), row_norm), targets
+    return clipped_rows(doubles("X", table), row_norm, norm=norm, bits=bits), targets
 
 
 def _solved(plan: OutputPerturbation, x: Floats, y: Floats) -> Floats:

@@ -13,24 +13,24 @@ import math
 import numpy as np
 
 from discreet.core.errors import OutOfDomain
-from discreet.models.sgd.objectives import Floats, Objective
+from discreet.models.sgd.objectives import Floats, Norm, Objective
 
 # Twice the unit of rounding, which leaves room for terms of the second order.
 UNIT = 2.0**-52
 # Rows summed at once, in any order; the sums of these are added without rounding.
 CHUNK = 1 << 10
 # Bits of an entry of a row, and of an exact sum of products.
-_ROW_BITS = 20
+ROW_BITS = 20
 _SUM_BITS = 52
 # Numbers in a table; where the number of rows is private, bounds hold for all tables up to here.
 _MOST_CELLS = 1 << 33
 
 
-def clipped_rows(x: Floats, row_norm: float) -> Floats:
+def clipped_rows(x: Floats, row_norm: float, *, norm: Norm = "l2", bits: int = ROW_BITS) -> Floats:
     """Rows shrunk to the declared length, each by itself, on a public grid (towards zero)."""
     if x.size > _MOST_CELLS:
         raise OutOfDomain("X is too large for a fit in memory: at most 2**33 numbers.")
-    exponent = _ROW_BITS - math.frexp(row_norm)[1]
+    exponent = bits - math.frexp(row_norm)[1]
     rows: Floats = np.empty_like(x)
     for start in range(0, len(x), CHUNK):
         part = x[start : start + CHUNK]
@@ -38,7 +38,7 @@ def clipped_rows(x: Floats, row_norm: float) -> Floats:
         top = np.maximum(np.abs(part).max(axis=1), np.finfo(np.float64).tiny)
         unit = part / top[:, None]
         # A row of zeros stays one, whatever its length is taken for.
-        norms = np.maximum(np.sqrt(np.einsum("ij,ij->i", unit, unit)), 0.5)
+        norms = np.maximum(np.linalg.norm(unit, ord=1 if norm == "l1" else 2, axis=1), 0.5)
         factors = np.minimum(top, row_norm / norms)
         rows[start : start + CHUNK] = np.ldexp(
             np.trunc(np.ldexp(unit * factors[:, None], exponent)), -exponent
@@ -64,11 +64,17 @@ def representable(theta: Floats, features: int) -> Floats:
 
 def _pieces(theta: Floats, features: int) -> tuple[Floats, Floats]:
     """The leading bits of parameters, and the bits after them."""
-    bits = _SUM_BITS - _ROW_BITS - math.ceil(math.log2(features + 1))
+    bits = _SUM_BITS - ROW_BITS - math.ceil(math.log2(features + 1))
     place = bits - math.frexp(float(np.abs(theta).max()))[1]
     first = np.ldexp(np.rint(np.ldexp(theta, place)), -place)
     second = np.ldexp(np.rint(np.ldexp(theta - first, place + bits)), -place - bits)
     return first, second
+
+
+def exact_margins(objective: Objective, theta: Floats, rows: Floats) -> Floats:
+    """Margins, exact but for one addition: the same for a row wherever it stands."""
+    first, second = _pieces(theta, rows.shape[1])
+    return objective.margins(first, rows) + objective.margins(second, rows)
 
 
 def data_gradient(objective: Objective, theta: Floats, x: Floats, y: Floats) -> Floats:
@@ -76,12 +82,10 @@ def data_gradient(objective: Objective, theta: Floats, x: Floats, y: Floats) -> 
 
     Needs: rows from `clipped_rows`, parameters that are `representable`.
     """
-    first, second = _pieces(theta, x.shape[1])
     parts = []
     for start in range(0, len(x), CHUNK):
         rows = x[start : start + CHUNK]
-        margins = objective.margins(first, rows) + objective.margins(second, rows)
-        slopes = objective.slopes(margins, y[start : start + CHUNK])
+        slopes = objective.slopes(exact_margins(objective, theta, rows), y[start : start + CHUNK])
         parts.append((slopes.reshape(len(rows), objective.outputs).T @ rows).ravel())
     if not parts:
         return np.zeros_like(theta)

@@ -1,0 +1,294 @@
+"""Logistic regression by noise at the end, by noisy descent or by Laplace steps, in scikit-learn.
+
+For guarantees that mini-batches with Gaussian noise cannot give (pure epsilon), and for full
+batches of which only the end is published.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from discreet.accounting.conversion import gaussian_sigma
+from discreet.core.check import count, positive
+from discreet.core.errors import InvalidArgument, OutOfDomain, RelationMismatch
+from discreet.core.relation import Relation
+from discreet.ledger.account import Account, Reservation
+from discreet.mechanisms.mechanism import Certificate
+from discreet.models.inputs import (
+    Bounds,
+    Floats,
+    doubles,
+    matrix_shape,
+    names_of,
+    same_rows,
+    shaped,
+)
+from discreet.models.sgd.features import FEATURE_BITS, FeatureMap, usual_norm
+from discreet.models.sgd.laplace_descent import LaplaceDescent, laplace_descent
+from discreet.models.sgd.noisy_descent import NoisyDescent, noisy_descent
+from discreet.models.sgd.objectives import Logistic, Objective, Softmax
+from discreet.models.sgd.perturbed import OutputPerturbation, output_perturbation
+from discreet.models.sgd.schedule import PowerSchedule
+from discreet.noise.bits import Bits, system
+
+Method: TypeAlias = Literal["output", "last iterate", "laplace steps"]
+Release: TypeAlias = OutputPerturbation | NoisyDescent | LaplaceDescent
+_SHARED = ("account", "bits")
+# Margins of a fitted classifier usually spread this much.
+_SPREAD = 2.5
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
+    """Logistic regression whose privacy rests on strong convexity, or on Laplace noise.
+
+    ``method``: "laplace steps" is full-batch descent under pure ``epsilon``; "output" adds noise
+    to the minimiser (Laplace for a pure ``epsilon``, Gaussian with a ``delta``); "last iterate" is
+    full-batch descent with Gaussian noise of which only the end is published (a ``delta`` and
+    replace-one needed). ``bounds`` and ``classes`` are declared. ``rows`` is a public number: under
+    replace-one that of X, under add/remove roughly that. ``l2`` penalises the intercept, too; None
+    chooses it from public numbers.
+    """
+
+    epsilon: float | Fraction = 1.0
+    delta: float | Fraction = 0.0
+    method: Method = "laplace steps"
+    relation: Relation = Relation.ADD_REMOVE
+    bounds: Bounds = None
+    classes: Sequence[Any] | NDArray[Any] | None = None
+    rows: int | None = None
+    row_norm: float | None = None
+    l2: float | None = None
+    steps: int | None = None
+    learning_rate: float | None = None
+    fit_intercept: bool = True
+    account: Account | None = None
+    label: str | None = None
+    bits: Bits | None = None
+
+    def fit(self, X: object, y: object) -> Self:
+        """Fit, privately. What can be refused without reading a value is refused before paying.
+
+        Theorem: the fitted parameters cost ``guarantee_``; everything else that is set is public.
+        Proof: `output_perturbation`, `noisy_descent` or `laplace_descent`, on rows that are mapped
+            one by one by public numbers.
+        Needs: one row for each unit of privacy; declared bounds and classes.
+        """
+        validate_data(self, X, reset=True, skip_check_array=True)
+        table = shaped("X", X)
+        matrix_shape(table)
+        if y is None:
+            raise InvalidArgument("requires y to be passed, but the target y is None.")
+        labels = shaped("y", y)
+        if labels.ndim != 1:
+            raise InvalidArgument(
+                f"y should be a 1d array of labels, got {labels.ndim} dimensions."
+            )
+        same_rows(table, labels)
+        mechanism = self.plan(table.shape[1], rows=self._rows(len(table)))
+        mapped = self._feature_map(table.shape[1], names_of(X))
+        source = system() if self.bits is None else self.bits
+        with self._reserved(mechanism, source) as held:
+            read = mapped.steps(doubles("X", table)) * 2.0**-FEATURE_BITS
+            theta = mechanism.release(read, self._places(labels), bits=source)
+        self.theta_, self.feature_map_, self.mechanism_ = theta, mapped, mechanism
+        self.classes_, self.guarantee_ = self._labels(), mechanism.guarantee
+        self.coef_, self.intercept_ = mapped.in_units(theta)
+        if isinstance(held, Reservation):
+            self.receipt_ = held.receipt
+        return self
+
+    def plan(self, columns: int, *, rows: int) -> Release:
+        """The mechanism of a fit on that many columns and rows: noise and guarantee; free."""
+        width = count("columns", columns) + bool(self.fit_intercept)
+        size = self._row_norm(columns)
+        match self.method:
+            case "output":
+                return output_perturbation(
+                    self._objective(columns, rows),
+                    features=width,
+                    rows=rows,
+                    row_norm=size,
+                    epsilon=self.epsilon,
+                    delta=self.delta,
+                    relation=self.relation,
+                )
+            case "last iterate":
+                if self.relation is not Relation.REPLACE_ONE:
+                    raise RelationMismatch("'last iterate' holds for Relation.REPLACE_ONE only.")
+                return noisy_descent(
+                    self._objective(columns, rows),
+                    features=width,
+                    rows=rows,
+                    row_norm=size,
+                    epsilon=self.epsilon,
+                    delta=self.delta,
+                    steps=self.steps,
+                    rate=self.learning_rate,
+                )
+            case "laplace steps":
+                if self.delta:
+                    raise InvalidArgument("delta must be 0 for 'laplace steps': it is pure.")
+                return self._laplace_steps(width, rows, size * math.sqrt(width))
+            case _:
+                raise InvalidArgument(
+                    "method must be 'output', 'last iterate' or 'laplace steps', got "
+                    f"{self.method!r}."
+                )
+
+    def decision_function(self, X: object) -> Floats:
+        """Margins: of the second class against the first, or one for each of several classes."""
+        check_is_fitted(self)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        table = shaped("X", X)
+        matrix_shape(table)
+        if not len(table):
+            raise InvalidArgument("X has 0 sample(s) while a minimum of 1 is required.")
+        rows = self.feature_map_.steps(doubles("X", table)) * 2.0**-FEATURE_BITS
+        return self.mechanism_.objective.margins(self.theta_, rows)
+
+    def predict_proba(self, X: object) -> Floats:
+        """Probabilities of the classes, one row for each of X."""
+        margins = self.decision_function(X)
+        if margins.ndim == 1:
+            ones: Floats = expit(margins)
+            return np.column_stack([1 - ones, ones])
+        return np.asarray(softmax(margins, axis=1), dtype=np.float64)
+
+    def predict(self, X: object) -> NDArray[Any]:
+        """The likeliest class of each row."""
+        margins = self.decision_function(X)
+        places = margins > 0 if margins.ndim == 1 else margins.argmax(axis=1)
+        chosen: NDArray[Any] = self.classes_[places.astype(np.intp)]
+        return chosen
+
+    def certify(self) -> Certificate:
+        """Recompute the fit's guarantee from the exact laws of its noise."""
+        check_is_fitted(self)
+        return self.mechanism_.certify()
+
+    def _laplace_steps(self, width: int, rows: int, row_norm: float) -> LaplaceDescent:
+        objective = self._loss(0.0 if self.l2 is None else float(self.l2))
+        # Four times the rate that is safe for the worst rows: most are shorter.
+        rate = self.learning_rate or 4 * width / objective.smoothness(row_norm)
+        return laplace_descent(
+            objective,
+            features=width,
+            rows=rows,
+            row_norm=row_norm,
+            epsilon=self.epsilon,
+            steps=10 if self.steps is None else self.steps,
+            schedule=PowerSchedule(start=float(positive("learning_rate", rate))),
+            relation=self.relation,
+        )
+
+    def _objective(self, columns: int, rows: int) -> Objective:
+        if self.l2 is not None:
+            return self._loss(float(positive("l2", self.l2)))
+        return self._loss(self._usual_l2(columns, rows))
+
+    def _usual_l2(self, columns: int, rows: int) -> float:
+        """Where penalty and noise are expected to cost the same, from public numbers alone.
+
+        The penalty costs ``l2/2`` times the squared length of the best parameters. Noise at the end
+        costs half of the curvature times its variance, which falls with ``l2^2``; noise of a
+        descent costs half of its variance in units of the curvature, which falls with ``l2``.
+        """
+        loss, width = self._loss(0.0), columns + bool(self.fit_intercept)
+        dimension, size = loss.dimension(width), self._row_norm(columns)
+        length = _SPREAD * math.sqrt(dimension) / usual_norm(columns, intercept=True)
+        records = 2 if self.relation is Relation.REPLACE_ONE else 1
+        moved = records * loss.lipschitz(size) / rows
+        if self.method == "last iterate":
+            noise = (moved * self._gaussian()) ** 2 * dimension / 2
+            return float(min(1.0, math.sqrt(2 * noise) / length))
+        pure = math.sqrt(2 * dimension) / float(self.epsilon)
+        noise = (moved * (self._gaussian() if self.delta else pure)) ** 2
+        noise *= loss.curvature * size**2 / 2
+        return float(min(1.0, (4 * noise / length**2) ** (1 / 3)))
+
+    def _gaussian(self) -> float:
+        """The sigma of Gaussian noise for a sensitivity of one."""
+        if not self.delta:
+            raise InvalidArgument("delta must be positive for the method 'last iterate'.")
+        return float(gaussian_sigma(float(self.epsilon), delta=float(self.delta)))
+
+    def _loss(self, l2: float) -> Objective:
+        number = len(self._labels())
+        return Logistic(l2=l2) if number == 2 else Softmax(classes=number, l2=l2)
+
+    def _labels(self) -> NDArray[Any]:
+        if self.classes is None:
+            raise InvalidArgument("classes must be declared: the labels that can occur.")
+        found = np.unique(np.asarray(self.classes))
+        if len(found) < 2:
+            raise InvalidArgument(
+                "classes must name at least two labels: there is nothing to learn."
+            )
+        return found
+
+    def _places(self, labels: NDArray[Any]) -> Floats:
+        places = np.full(len(labels), -1.0)
+        for place, label in enumerate(self._labels()):
+            places[labels == label] = place
+        if (places < 0).any():
+            raise OutOfDomain("y holds labels that are not among the declared classes.")
+        return places
+
+    def _rows(self, present: int) -> int:
+        if self.relation is Relation.REPLACE_ONE:
+            return count("rows", present if self.rows is None else self.rows)
+        if self.rows is None:
+            raise InvalidArgument(
+                "rows must be declared under Relation.ADD_REMOVE: roughly their number, from "
+                "public knowledge."
+            )
+        return count("rows", self.rows)
+
+    def _row_norm(self, columns: int) -> float:
+        if self.row_norm is not None:
+            return float(positive("row_norm", self.row_norm))
+        return usual_norm(columns, intercept=bool(self.fit_intercept))
+
+    def _feature_map(self, columns: int, names: tuple[str, ...] | None) -> FeatureMap:
+        if self.bounds is None:
+            raise InvalidArgument(
+                "bounds must be declared: (lower, upper) for all columns, or for each. They are "
+                "never taken from the data."
+            )
+        return FeatureMap.of(
+            self.bounds,
+            columns=columns,
+            names=names,
+            intercept=bool(self.fit_intercept),
+            row_norm=self._row_norm(columns),
+        )
+
+    def _reserved(
+        self, mechanism: Release, bits: Bits
+    ) -> AbstractContextManager[Reservation | None]:
+        if self.account is None:
+            return nullcontext()
+        label = self.label or f"fit {type(self).__name__}"
+        return self.account.reserve(mechanism.guarantee, label=label, private=bits.private)
+
+    def __sklearn_clone__(self) -> Self:
+        """An unfitted copy; the account and the bits are shared, not copied."""
+        return type(self)(
+            **{
+                name: value if name in _SHARED else copy.deepcopy(value)
+                for name, value in self.get_params(deep=False).items()
+            }
+        )
