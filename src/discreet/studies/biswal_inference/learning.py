@@ -99,13 +99,15 @@ def _fixed_checks(fixed: dict[str, dict[int, float]]) -> list[Check]:
         "thesis": {1: 0.39, 10: 25.0, 100: 1.1e4, 1000: 1e7},
         "noise in the last step": {10: 7.4, 100: 435.0, 1000: 4.6e4},
     }
-    made: list[Check] = []
-    for name, values in stated.items():
-        made += Claims(source="E11", why=_STANDS_IN).numbers(
-            f"E11/rate 1, {name}", f"excess at rate 1, {name}",
-            expected={f"{steps} steps": value for steps, value in values.items()},
-            got={f"{steps} steps": fixed[name][steps] for steps in values}, relative=0.3,
-        )  # fmt: skip
+    # Above ten steps nearly all is noise squared, with heavy tails.
+    made = [
+        Claims(source="E11", why=_STANDS_IN).number(
+            f"E11/rate 1, {name}/{steps} steps", f"excess at rate 1, {name}, {steps} steps",
+            expected=value, got=fixed[name][steps], relative=0.15 if steps == 1 else 0.3,
+        )
+        for name, values in stated.items()
+        for steps, value in values.items()
+    ]  # fmt: skip
     useless = Claims(source="M29, C42", why="Noise before the last step only hurts.")
     return [
         *made,
@@ -228,7 +230,7 @@ def _figure(
         y="excess loss",
         lines=(
             *(
-                Line(label=f"{name}, rate 1", x=x, y=tuple(row[int(steps)] for steps in x))
+                Line(label=f"rate 1: {name}", x=x, y=tuple(row[int(steps)] for steps in x))
                 for name, row in fixed.items()
             ),
             Line(label="predicting 0", x=(x[0], x[-1]), y=(data.nothing, data.nothing)),

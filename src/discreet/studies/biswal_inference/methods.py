@@ -145,8 +145,8 @@ def mini_batches(
         slopes *= rng.random(slopes.shape, dtype=np.float32) < 0.05
         noise = multiplier * rng.normal(size=thetas.shape)
         thetas -= rate * ((slopes @ data.x + noise) / expected + _OBJECTIVE.l2 * thetas)
-        late += thetas * (2 * step >= steps)
-    return np.asarray(late / (steps - (steps + 1) // 2))
+        late += thetas * (step >= steps // 2)
+    return np.asarray(late / (steps - steps // 2))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

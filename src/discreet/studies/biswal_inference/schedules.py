@@ -159,7 +159,7 @@ def _power_table(found: dict[tuple[float, float], Exponents]) -> Table:
 
 
 def _power_figure() -> Figure:
-    at = [int(10 ** (1 + k / 4)) for k in range(21)]
+    at = [int(10 ** (1 + k / 4)) for k in range(13)]
     lines = []
     for key in ((0.0, 0.0), (0.5, 0.0), (0.5, 0.75), (0.5, 0.9), (0.0, 1.1)):
         schedule = _schedule(*key)

@@ -211,11 +211,16 @@ def _matching_table() -> Table:
         title="Epsilon at which noisy rows give the variance as well as noise on it at epsilon 1",
         columns=("rows", "noise taken off", "taken as it is", "as_text"),
         rows=tuple(
-            (n, matched(n, debiased=True), matched(n, debiased=False), published_matched(n))
+            (n, matched(n, debiased=True), matched(n, debiased=False), _printed(n))
             for n in (10, *stated.MATCHED)
         ),
-        note="Uniform rows. Not a number: the printed equation has no real solution.",
+        note="Uniform rows. A dash: the printed equation has no real solution.",
     )
+
+
+def _printed(n: int) -> float | None:
+    found = published_matched(n)
+    return None if math.isnan(found) else found
 
 
 def _figure() -> Figure:
