@@ -27,3 +27,15 @@ longer = model.simulate(times=200, bits=seeded(2))[0]
 fitted = series.fit(longer)
 error = np.diag(fitted.matrices[0]) - np.diag(model.matrices[0])
 print(fitted, f"habits found to within {np.abs(error).max():.2f}")
+
+# %% A model that may be published: one person's whole row is protected, so all are alike in it.
+alike = series.Alike(habits=(0.7,), variance=1.0, correlation=0.1)
+crowd = alike.simulate(people=2000, times=weeks, bits=seeded(3))
+private = series.private_fit(crowd, bounds=(-6, 6), spread=2, epsilon=2)
+print(private)
+
+# %% If the model is wrong: one change at a time, and all that keep at most 0.9 of the past.
+weekly = series.releases(times=range(weeks), width=8, people=people, std=0.5)
+for change in series.stress(model, releases=weekly)[:3]:
+    print(f"{change.change}: epsilon {change.epsilon:.2f}")
+print(f"any habit up to 0.9: mu {series.every_model(releases=weekly, radius=0.9).worst:.2f}")

@@ -6,7 +6,9 @@ import csv
 import gzip
 import io
 import json
+import re
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from discreet.report.series import savings as savings_picture
 MODEL = series.VAR(lags=np.diag([0.3, 0.6, 0.9]), noise=0.8 * np.eye(3) + 0.2)
 PANEL = MODEL.simulate(times=40, bits=seeded(1))[0].round(3)
 NAMES = ("Ann", "<b>Bob</b>", "=Carl")
+POINTS = re.compile(r"<polyline points=\"([^\"]+)\"")
 ASK = ("--bounds", "-4", "4", "--noise", "1", "--released", "t1,t2,t9")
 
 
@@ -243,3 +246,12 @@ def test_the_saving_is_shown_and_certified():
     picture = savings_picture(rows).svg()
     assert "proof" in picture
     ET.fromstring(picture)
+
+
+@pytest.mark.slow
+def test_the_figure_in_the_documentation_is_what_comes_out():
+    """Curves alone: text and layout may change."""
+    kept = Path(__file__).parents[2] / "docs" / "theory" / "series-design.svg"
+    habits = [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
+    made = savings_picture(savings(habits)).svg()
+    assert POINTS.findall(kept.read_text(encoding="utf-8")) == POINTS.findall(made)

@@ -24,6 +24,7 @@ from discreet.report.chart import Axis, Curve
 from discreet.report.panels import Bars, Lines, Panel, printable
 
 _MOST_ROWS = 1000
+_MOST_BARS = 15
 _PAGE = Template("""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>$title</title>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
@@ -103,8 +104,8 @@ class Told:
 
 
 def pictures(told: Told) -> list[Panel]:
-    """The leakage over time, the people who leak most, the noise that would do."""
-    return [over_time(told), *([] if told.report.alike else [people(told)]), errors(told)]
+    """The leakage over time, the noise that would do, the people who leak most."""
+    return [over_time(told), errors(told), *([] if told.report.alike else [people(told)])]
 
 
 def over_time(told: Told) -> Lines:
@@ -138,7 +139,7 @@ def over_time(told: Told) -> Lines:
 
 def people(told: Told) -> Bars:
     """The people who leak most."""
-    rows = told.rows()
+    rows = told.rows()[:_MOST_BARS]
     return Bars(
         labels=[row["person"] for row in rows],
         values=[row["leaks"] for row in rows],
@@ -172,7 +173,7 @@ def savings(rows: Sequence[Saving]) -> Lines:
             Curve(label="independent noise", x=habits, y=[row.independent for row in rows]),
             Curve(label="correlated noise", x=habits, y=[row.correlated for row in rows]),
             Curve(
-                label="no noise at all can do better (proof)",
+                label="less is impossible (proof)",
                 x=habits,
                 y=[row.least for row in rows],
                 joined=False,

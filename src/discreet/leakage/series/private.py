@@ -160,7 +160,16 @@ class PrivateFit:
         return self.plan.column.number(self.plan.column.span // 2)
 
     def __str__(self) -> str:
-        return f"{self.alike}\n{self.guarantee!r}; one person's whole row is replaced"
+        return f"{self.alike}\ncost: {price(self.guarantee)}"
+
+
+def price(guarantee: Guarantee, *, delta: float = 1e-6) -> str:
+    """What a private fit costs, in words."""
+    pure = guarantee.epsilon(0.0)
+    worth = f"{pure:.4g}"
+    if pure == math.inf:
+        worth = f"{guarantee.epsilon(delta):.4g} at delta {delta:g}"
+    return f"epsilon {worth}, if one person's whole row is replaced"
 
 
 def plan_fit(

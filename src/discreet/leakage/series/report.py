@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -20,6 +19,7 @@ from discreet.leakage.series.design import Design, Shape, design
 from discreet.leakage.series.engine import Cells, cells
 from discreet.leakage.series.fit import Dynamics, checked_panel, fit
 from discreet.leakage.series.model import VAR, Floats
+from discreet.leakage.series.private import price
 from discreet.leakage.series.threat import Known, Releases, releases
 
 Origin: TypeAlias = Literal["given", "fitted", "private"]
@@ -101,16 +101,7 @@ class Report:
             words += " The share of values outside the bounds is not for publication."
         if self.guarantee is None:
             return words
-        pure = self.guarantee.epsilon(0.0)
-        worth, at = (
-            (pure, "")
-            if pure < math.inf
-            else (
-                self.guarantee.epsilon(self.delta),
-                f" at delta {self.delta:g}",
-            )
-        )
-        return f"{words} Cost: epsilon {worth:.4g}{at}, if one person's whole row is replaced."
+        return f"{words} Cost: {price(self.guarantee, delta=self.delta)}."
 
     def __str__(self) -> str:
         head = f"{'person':>8} {'time':>6} {'leaks':>8} {'promised':>9} {'all values':>11}"
