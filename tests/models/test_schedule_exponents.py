@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.sgd.analyse import analyse, drawn_epsilons
+from discreet.models.sgd.analysis import analyse, drawn_epsilons
 from discreet.models.sgd.convergence import Problem
 from discreet.models.sgd.laplace import noise_scales
 from discreet.models.sgd.published import noise_vanishes_as_published

@@ -20,7 +20,7 @@ from discreet.core.relation import Relation
 from discreet.leakage.attack import attack
 from discreet.mechanisms.laplace import laplace
 from discreet.models.sgd.features import FEATURE_BITS
-from discreet.models.sgd.laplace_descent import laplace_descent
+from discreet.models.sgd.laplace_steps import laplace_descent
 from discreet.models.sgd.objectives import Huber, Logistic, Softmax, Squared
 from discreet.models.sgd.perturbed_logistic import PerturbedLogisticRegression
 from discreet.models.sgd.rounding import clipped_rows

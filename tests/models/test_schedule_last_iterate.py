@@ -9,8 +9,8 @@ from scipy.special import expit
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.relation import Relation
+from discreet.models.sgd.full_batch import noisy_descent
 from discreet.models.sgd.last_iterate import composed_mu, factor, last_iterate_mu, quadratic_mu
-from discreet.models.sgd.noisy_descent import noisy_descent
 from discreet.models.sgd.objectives import Huber, Logistic, Squared
 from discreet.models.sgd.rounding import (
     clipped_rows,

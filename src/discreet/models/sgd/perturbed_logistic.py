@@ -36,8 +36,8 @@ from discreet.models.inputs import (
     shaped,
 )
 from discreet.models.sgd.features import FEATURE_BITS, FeatureMap, usual_norm
-from discreet.models.sgd.laplace_descent import LaplaceDescent, laplace_descent
-from discreet.models.sgd.noisy_descent import NoisyDescent, noisy_descent
+from discreet.models.sgd.full_batch import NoisyDescent, noisy_descent
+from discreet.models.sgd.laplace_steps import LaplaceDescent, laplace_descent
 from discreet.models.sgd.objectives import Logistic, Objective, Softmax
 from discreet.models.sgd.perturbed import OutputPerturbation, output_perturbation
 from discreet.models.sgd.schedule import PowerSchedule

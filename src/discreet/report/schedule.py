@@ -1,0 +1,77 @@
+"""A schedule of private descent as a picture: the terms of its bound, and what it costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from discreet.report.chart import Axis, Curve
+from discreet.report.panels import Lines, save
+
+if TYPE_CHECKING:  # models need scikit-learn, which is an extra
+    from discreet.models.sgd.analysis import Analysis
+
+_TERMS = {
+    "distance": "distance still to go",
+    "variance": "variance of single records",
+    "noise": "noise",
+    "total": "bound: the sum",
+}
+
+
+def terms(analysis: Analysis) -> Lines:
+    """The terms of the bound against the number of steps."""
+    table = analysis.table()
+    best = analysis.best
+    return Lines(
+        lines=[
+            Curve(
+                label=label,
+                x=[row["steps"] for row in table],
+                y=[row[name] for row in table],
+            )
+            for name, label in _TERMS.items()
+        ],
+        x=Axis(label="steps (log scale)", log=True),
+        y=Axis(label="bound on the expected excess loss (log scale)", log=True),
+        title=(
+            f"Rates {analysis.schedule.start:g} (1+t)^-{analysis.schedule.decay:g}, "
+            f"{analysis.noise.capitalize()} noise, a budget for {_budget(analysis)}"
+        ),
+        note=(
+            f"With more steps the bound {analysis.verdict}; smallest: {best.bound.total:.3g} after "
+            f"{best.steps:,} steps. A bound, not an error: computed from public or made-up "
+            "constants."
+        ),
+    )
+
+
+def costs(analysis: Analysis) -> Lines:
+    """What the last iterate and what all of them cost, against the number of steps."""
+    table = analysis.table()
+    steps = [row["steps"] for row in table]
+    unit = "epsilon" if analysis.noise == "laplace" else "rho"
+    return Lines(
+        lines=[
+            Curve(label="the last iterate alone", x=steps, y=[row["last_cost"] for row in table]),
+            Curve(
+                label="all iterates, their average", x=steps, y=[row["run_cost"] for row in table]
+            ),
+        ],
+        x=Axis(label="steps (log scale)", log=True),
+        y=Axis(label=f"{unit} (log scale)", log=True),
+        title=f"What the run costs, in {unit}",
+        note="One record replaced; the number of steps is fixed before the first.",
+    )
+
+
+def save_schedule(analysis: Analysis, path: str | Path) -> Path:
+    """Draw both into a file; the format follows the suffix (SVG needs nothing)."""
+    return save((terms(analysis), costs(analysis)), Path(path))
+
+
+def _budget(analysis: Analysis) -> str:
+    if analysis.budget == "run":
+        return "the whole run"
+    growth = analysis.schedule.growth
+    return "each iterate" if growth == 0 else f"each iterate, growing as t^{growth:g}"
