@@ -7,14 +7,20 @@ import math
 import numpy as np
 import pytest
 
-from discreet.core.errors import InvalidArgument
-from discreet.queries.intervals.compare import central_and_local
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.relation import Relation
+from discreet.mechanisms.laplace import laplace
+from discreet.mechanisms.quantile import private_quantile
+from discreet.noise.bits import seeded
+from discreet.queries.intervals.compare import central_and_local, compare_rows
 from discreet.queries.intervals.coverage import coverage, each
+from discreet.queries.intervals.diagnostic import fractional_ages, leave_one_out
 from discreet.queries.intervals.reports import reports_interval, reports_variance
 from tests import laws
 
 UNIT = {"lower": 0, "upper": 1}
 STD = 12**-0.5
+REPLACED = Relation.REPLACE_ONE
 
 
 @pytest.mark.parametrize(("rows", "matched"), [(100, 7.43), (1000, 18.7), (10**4, 57.8)])
@@ -75,3 +81,78 @@ def test_wrong_arguments():
         central_and_local(lower=1, upper=0, rows=5, epsilon=1, std=1)
     with pytest.raises(InvalidArgument, match="rows must be at least 2"):
         central_and_local(**UNIT, rows=1, epsilon=1, std=1)
+
+
+def test_the_median_against_the_right_central_way():
+    """The published stand-in: 659 ages on [0, 110] (C6)."""
+    *_, median = central_and_local(lower=0, upper=110, rows=659, epsilon=1, std=11.8)
+    assert 25 <= median.output / median.local <= 45
+    assert median.central < 0.5
+    assert not median.exact
+
+
+@pytest.mark.parametrize("epsilon", [1, 20])
+def test_the_deviation_of_a_median_of_noisy_rows(epsilon):
+    *_, said = central_and_local(lower=0, upper=110, rows=659, epsilon=epsilon, std=11.8)
+    made_up = np.random.default_rng(epsilon)
+    noisy = made_up.normal(40, 11.8, (1500, 659)) + made_up.laplace(0, 110 / epsilon, (1500, 659))
+    assert np.median(noisy, axis=1).std() == pytest.approx(said.local, rel=0.08)
+    matched = central_and_local(lower=0, upper=110, rows=659, epsilon=said.matched, std=11.8)[2]
+    plain = 11.8 * math.sqrt(2 * math.pi) / (2 * math.sqrt(659))
+    assert math.sqrt(matched.local**2 - plain**2) == pytest.approx(said.central, rel=1e-5)
+
+
+def test_the_deviation_of_a_median_by_rank():
+    plan = private_quantile(lower=0, upper=110, epsilon=1, method="exponential", relation=REPLACED)
+    made_up = np.random.default_rng(2)
+    off = []
+    for seed in range(200):
+        rows = np.sort(made_up.normal(40, 11.8, 659))
+        off.append(plan.release(rows, bits=seeded(seed)) - np.median(rows))
+    *_, said = central_and_local(lower=0, upper=110, rows=659, epsilon=1, std=11.8)
+    assert np.std(off) == pytest.approx(said.central, rel=0.35)
+
+
+def test_rows_to_print_or_draw():
+    found = compare_rows(lower=0, upper=1, rows=[1000, 10], epsilon=1, std=0.2)
+    assert [row.rows for row in found.of("median")] == [10, 1000]
+    assert len(str(found).splitlines()) == 7
+    assert len(compare_rows(lower=0, upper=1, rows=[10], epsilon=1, std=0).rows) == 2
+    with pytest.raises(InvalidArgument, match="one number of rows or more"):
+        compare_rows(lower=0, upper=1, rows=[], epsilon=1, std=1)
+
+
+@pytest.mark.parametrize("rows", [3, 4, 7, 100])
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [("mean", np.mean), ("median", np.median), ("variance", lambda v: v.var(ddof=1))],
+)
+def test_leaving_one_out_is_what_brute_force_finds(name, function, rows):
+    column = np.random.default_rng(rows).random(rows)
+    found = leave_one_out(column, statistic=name)
+    slow = max(abs(function(column) - function(np.delete(column, i))) for i in range(rows))
+    assert found.value == pytest.approx(slow, abs=1e-12)
+    assert found.not_private is True
+    assert "value" not in repr(found)
+
+
+def test_a_diagnostic_is_no_sensitivity():
+    found = leave_one_out([1.0, 2.0, 9.0], statistic="median")
+    with pytest.raises(InvalidArgument, match="must be a number"):
+        laplace(sensitivity=found, epsilon=1)
+    with pytest.raises(InvalidArgument, match="protects nobody"):
+        float(found)
+    with pytest.raises(InvalidArgument, match="statistic must be one of"):
+        leave_one_out([1.0, 2.0], statistic="mode")
+    with pytest.raises(OutOfDomain, match="3 numbers or more"):
+        leave_one_out([1.0, 2.0], statistic="variance")
+
+
+def test_fractional_ages_are_uniform_over_the_days():
+    ages = np.full(40_000, 30)
+    days = (fractional_ages(ages, bits=seeded(1)) - 30) * 365
+    assert np.abs(days - np.rint(days)).max() < 1e-9
+    assert laws.follows(np.rint(days), lambda k: np.clip(k, 0, 365) / 365)
+    assert not laws.follows(np.rint(days) - 20, lambda k: np.clip(k, 0, 365) / 365)
+    with pytest.raises(OutOfDomain, match="whole numbers"):
+        fractional_ages([30.5])

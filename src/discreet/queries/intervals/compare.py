@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from scipy.optimize import brentq
-from scipy.special import log_ndtr
+from scipy.special import erfcx
 
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
@@ -156,7 +156,8 @@ def _median(w: float, n: int, epsilon: float, std: float) -> Comparison:
 
     def local(price: float) -> float:
         b = w / price
-        at = math.exp((std / b) ** 2 / 2 + float(log_ndtr(-std / b))) / b
+        # exp(r^2 / 2) Phi(-r) / b with r = std / b
+        at = float(erfcx(std / (b * math.sqrt(2)))) / (2 * b)
         return 1 / (2 * math.sqrt(n) * at)
 
     # With ever less noise, the error of sampling is left; what is compared is the noise.

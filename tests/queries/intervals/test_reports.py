@@ -1,0 +1,116 @@
+"""Intervals from reports: coverage, the step that undoes Laplace noise, bad input."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.queries.intervals import reports
+from discreet.queries.intervals.catalogue import entries
+from discreet.queries.intervals.coverage import coverage, each
+from tests import laws
+
+ENTRIES = entries()
+
+
+@pytest.mark.parametrize("name", [name for name in ENTRIES if name.startswith("reports")])
+def test_reports_cover(name):
+    found = ENTRIES[name].run(trials=150 if "median" in name else 1500, seed=5)
+    assert found.bounds(1 - laws.ALPHA)[1] >= 0.95
+    assert found.rate > 0.93
+
+
+def test_shares_from_randomised_responses_are_covered_at_every_share():
+    """The exact coverage, summed over all counts."""
+    rows, lie = 60, 1 / (1 + math.exp(0.8))
+    ends = [
+        reports.reports_proportion([1.0] * k + [0.0] * (rows - k), epsilon=0.8, level=0.9)
+        for k in range(rows + 1)
+    ]
+    for share in np.linspace(0, 1, 31):
+        law = stats.binom.pmf(np.arange(rows + 1), rows, lie + share * (1 - 2 * lie))
+        held = [one.low <= share <= one.high for one in ends]
+        assert law[held].sum() >= 0.9
+
+
+@pytest.mark.parametrize("x", [-0.4, 0.1, 0.33, 0.7, 1.4])
+def test_a_step_less_its_bend_undoes_the_noise(x):
+    """E[S(x + Z) - b^2 S''(x + Z)] = S(x), by quadrature of the very function in use."""
+    scale, h, at = 0.6, 0.8, 0.2
+
+    def seen(y):
+        mean, _ = reports._steps(np.array([y, y]), np.array([at]), scale, h, tail=0.1, sure=False)
+        return float(mean[0]) * math.exp(-abs(y - x) / scale) / (2 * scale)
+
+    breaks = sorted({-30.0, at, at + h / 2, at + h, x, 30.0})
+    found = sum(integrate.quad(seen, a, b, epsabs=1e-10)[0] for a, b in itertools.pairwise(breaks))
+    u = (x - at) / h
+    step = 1.0 if u <= 0 else 1 - 2 * u**2 if u < 0.5 else 2 * (1 - u) ** 2 if u < 1 else 0.0
+    assert found == pytest.approx(step, abs=1e-7)
+
+
+def test_the_quantile_of_skewed_reports_would_miss():
+    """The median of noisy rows is not that of the rows (C6); the interval is for the rows."""
+    made_up = np.random.default_rng(1)
+    rows = made_up.exponential(0.1, 40_000).clip(0, 1)
+    sent = rows + made_up.laplace(0, 0.5, 40_000)
+    truth = 0.1 * math.log(2)
+    found = reports.reports_quantile(sent, lower=0, upper=1, scale=0.5, assume="normal")
+    assert found.low <= truth <= found.high
+    assert found.guaranteed is None
+    order = np.sort(sent)
+    half = 2 * math.sqrt(10_000)
+    assert order[int(20_000 - half)] > truth  # the ordinary interval of the reports
+
+
+def test_a_wrong_interval_is_found_out():
+    def ignores_noise(column, _bits):
+        half = 1.96 * math.sqrt(1 / 12 / len(column))
+        return column.mean() - half, column.mean() + half
+
+    found = coverage(
+        each(ignores_noise),
+        draw=ENTRIES["reports, mean"].draw,
+        truth=0.5,
+        rows=500,
+        level=0.95,
+        trials=1000,
+    )
+    assert found.bounds()[1] < 0.95
+
+
+def test_constant_reports():
+    found = reports.reports_interval([2.0, 2.0, 2.0])
+    assert found.low == found.high == 2
+    assert reports.reports_difference([1.0, 1.0], [0.0, 0.0]).width == 0
+    variance = reports.reports_variance_interval([1.0] * 5, scale=1)
+    assert variance.value == -2
+    assert variance.low == variance.high == 0
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: reports.reports_interval([]), "two numbers or more"),
+        (lambda: reports.reports_difference([1.0], [1.0, 2.0]), "first must be a sequence"),
+        (lambda: reports.reports_variance_interval([1.0] * 3, scale=1), "four numbers or more"),
+        (lambda: reports.reports_proportion([0.5], epsilon=1), "0 or 1"),
+        (lambda: reports.reports_proportion([], epsilon=1), "one number or more"),
+        (lambda: reports.reports_quantile([1.0, 2.0], lower=1, upper=0, scale=1), "lower must be"),
+        (lambda: reports.reports_quantile([1.0, 2.0], lower=0, upper=1, scale=0), "scale must be"),
+        (
+            lambda: reports.reports_quantile([1.0, 2], lower=0, upper=1, scale=1, assume="all"),
+            "assume must be one of",
+        ),
+    ],
+)
+def test_wrong_arguments(build, message):
+    with pytest.raises(InvalidArgument, match=message):
+        build()
+    with pytest.raises(OutOfDomain, match="finite"):
+        reports.reports_interval([1.0, math.nan])
