@@ -10,7 +10,7 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
 from discreet.models.sgd import train
-from discreet.models.sgd.features import FEATURE_BITS, FeatureMap, squared_norms
+from discreet.models.sgd.features import FEATURE_BITS, FeatureMap, Steps, squared_norms
 from discreet.models.sgd.objectives import Floats, Huber, Logistic, Objective, Softmax, Squared
 from discreet.models.sgd.slopes import Grid, whole_slopes
 from discreet.models.sgd.train import Descent, descend
@@ -45,11 +45,11 @@ def run_of(objective: Objective, **changes: object) -> Descent:
     return replace(plain, **changes)
 
 
-def batch(rows: Floats, targets: Floats, run: Descent) -> train._Batch:
+def batch(rows: Steps, targets: Floats, run: Descent) -> train._Batch:
     return train._Batch(steps=rows, targets=targets, grid=Grid(clip=run.clip), run=run)
 
 
-def data(n: int, columns: int = 4, seed: int = 0) -> tuple[Floats, Floats]:
+def data(n: int, columns: int = 4, seed: int = 0) -> tuple[Steps, Floats]:
     rng = np.random.default_rng(seed)
     x = rng.uniform(-3, 3, (n, columns))
     return mapped(columns).steps(x), rng.integers(0, 2, n).astype(float)
@@ -60,7 +60,7 @@ def test_rows_are_whole_bounded_and_short() -> None:
     rows = mapped(6).steps(x)
     assert (rows == np.rint(rows)).all()
     assert np.abs(rows).max() <= 2**FEATURE_BITS
-    assert np.sqrt(squared_norms(rows)).max() <= 1.3 * 2**FEATURE_BITS
+    assert np.sqrt(squared_norms(rows * 1.0)).max() <= 1.3 * 2**FEATURE_BITS
     free = mapped(6, row_norm=9.0).steps(x)
     assert np.allclose(free[:, 1:] / 2**FEATURE_BITS, np.clip(x, -1, 1), atol=2.0**-14)
 
@@ -144,10 +144,10 @@ def test_sums_of_samples_and_of_many_chunks(
 ) -> None:
     rows, targets = data(100)
     theta = np.random.default_rng(8).standard_normal(objective.dimension(5))
+    monkeypatch.setattr(train, "_ROWS", 7)
     held = batch(rows, targets, run_of(objective))
     shares = [held.sum(theta, np.array([i])) for i in range(100)]
     chosen = np.flatnonzero(np.arange(100) % 3 == 0)
-    monkeypatch.setattr(train, "_ROWS", 7)
     assert (held.sum(theta, chosen) == sum(shares[i] for i in chosen)).all()
     assert (held.sum(theta, None) == sum(shares)).all()
 
@@ -171,7 +171,7 @@ def test_an_objective_without_whole_slopes_is_refused() -> None:
         Grid(clip=2.0**30)
 
 
-def one_step(run: Descent, rows: Floats, targets: Floats, seeds: range) -> Floats:
+def one_step(run: Descent, rows: Steps, targets: Floats, seeds: range) -> Floats:
     """Noisy sums in steps, recovered from the parameters after one step."""
     unit = Grid(clip=run.clip).unit / float(run.rate)
     return np.concatenate(
@@ -181,7 +181,7 @@ def one_step(run: Descent, rows: Floats, targets: Floats, seeds: range) -> Float
 
 def test_noise_is_rounded_gaussian_of_the_stated_size() -> None:
     run = run_of(Logistic(), noise=Fraction(3, 2))
-    drawn = one_step(run, np.zeros((0, 2000)), np.zeros(0), range(60))
+    drawn = one_step(run, np.zeros((0, 2000), np.int16), np.zeros(0), range(60))
     assert np.allclose(drawn, np.rint(drawn), atol=1e-3)
     sigma = 1.5 * Grid(clip=run.clip).sensitivity
 

@@ -32,7 +32,7 @@ from discreet.models.inputs import (
     shaped,
 )
 from discreet.models.sgd.budget import Budget
-from discreet.models.sgd.features import FEATURE_BITS, FeatureMap
+from discreet.models.sgd.features import FeatureMap
 from discreet.models.sgd.objectives import Objective
 from discreet.models.sgd.plan import Plan, Wishes, make_plan
 from discreet.models.sgd.train import descend
@@ -184,8 +184,8 @@ class PrivateDescent(BaseEstimator):
         validate_data(self, X, reset=False, skip_check_array=True)
         if not len(table):
             raise InvalidArgument("X has 0 sample(s) while a minimum of 1 is required.")
-        steps = self.feature_map_.steps(doubles("X", table))
-        return self.plan_.objective.margins(self.theta_, steps) * 2.0**-FEATURE_BITS
+        rows = self.feature_map_.rows(doubles("X", table))
+        return self.plan_.objective.margins(self.theta_, rows)
 
     def _feature_map(self, columns: int, names: tuple[str, ...] | None) -> FeatureMap:
         if self.bounds is None:

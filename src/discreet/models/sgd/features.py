@@ -13,14 +13,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.core.check import positive
 from discreet.models.inputs import Bounds, Floats, bounds_of
 
 FEATURE_BITS = 13
-"""Steps in one unit of a scaled feature: 2**13."""
+"""Steps in one unit of a scaled feature: 2**13, so that 16 bits hold it."""
+Steps: TypeAlias = NDArray[np.int16]
+"""Mapped rows, in steps."""
 _CHUNK = 1 << 13
 
 
@@ -66,23 +70,26 @@ class FeatureMap:
         """Columns of the mapped rows."""
         return len(self.lower) + self.intercept
 
-    def steps(self, x: Floats) -> Floats:
+    def steps(self, x: Floats) -> Steps:
         """Mapped rows as whole numbers of ``2**-FEATURE_BITS``, each at most that many in size.
 
         Needs: finite values. The array is made chunk by chunk.
         """
-        out = np.empty((len(x), self.width))
-        if self.intercept:
-            out[:, 0] = 2.0**FEATURE_BITS
+        out = np.empty((len(x), self.width), dtype=np.int16)
         for start in range(0, len(x), _CHUNK):
-            rows = out[start : start + _CHUNK]
             scaled = np.clip(x[start : start + _CHUNK], self.lower, self.upper)
+            rows = np.full((len(scaled), self.width), 2.0**FEATURE_BITS)
             scaled -= self.centre
             scaled /= self.scale
             scaled *= 2.0**FEATURE_BITS
             np.rint(scaled, out=rows[:, self.intercept :])
             self._shrink(rows)
+            out[start : start + _CHUNK] = rows
         return out
+
+    def rows(self, x: Floats) -> Floats:
+        """Mapped rows in units."""
+        return np.multiply(self.steps(x), 2.0**-FEATURE_BITS, dtype=np.float64)
 
     def _shrink(self, rows: Floats) -> None:
         limit = self.row_norm * 2.0**FEATURE_BITS
@@ -103,9 +110,9 @@ class FeatureMap:
         return slopes, starts - slopes @ self.centre
 
 
-def squared_norms(steps: Floats) -> Floats:
+def squared_norms(rows: Floats) -> Floats:
     """Squared length of each row of whole numbers, exactly (below 2**53 for 2**27 columns)."""
-    result: Floats = np.einsum("ij,ij->i", steps, steps)
+    result: Floats = np.einsum("ij,ij->i", rows, rows)
     return result
 
 

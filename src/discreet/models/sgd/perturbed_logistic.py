@@ -35,7 +35,7 @@ from discreet.models.inputs import (
     same_rows,
     shaped,
 )
-from discreet.models.sgd.features import FEATURE_BITS, FeatureMap, usual_norm
+from discreet.models.sgd.features import FeatureMap, usual_norm
 from discreet.models.sgd.full_batch import NoisyDescent, noisy_descent
 from discreet.models.sgd.laplace_steps import LaplaceDescent, laplace_descent
 from discreet.models.sgd.objectives import Logistic, Objective, Softmax
@@ -101,7 +101,7 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
         mapped = self._feature_map(table.shape[1], names_of(X))
         source = system() if self.bits is None else self.bits
         with self._reserved(mechanism, source) as held:
-            read = mapped.steps(doubles("X", table)) * 2.0**-FEATURE_BITS
+            read = mapped.rows(doubles("X", table))
             theta = mechanism.release(read, self._places(labels), bits=source)
         self.theta_, self.feature_map_, self.mechanism_ = theta, mapped, mechanism
         self.classes_, self.guarantee_ = self._labels(), mechanism.guarantee
@@ -156,7 +156,7 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
         matrix_shape(table)
         if not len(table):
             raise InvalidArgument("X has 0 sample(s) while a minimum of 1 is required.")
-        rows = self.feature_map_.steps(doubles("X", table)) * 2.0**-FEATURE_BITS
+        rows = self.feature_map_.rows(doubles("X", table))
         return self.mechanism_.objective.margins(self.theta_, rows)
 
     def predict_proba(self, X: object) -> Floats:

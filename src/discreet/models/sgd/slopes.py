@@ -22,7 +22,7 @@ from scipy.special import expit
 
 from discreet.core.check import positive
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.models.sgd.features import FEATURE_BITS, squared_norms
+from discreet.models.sgd.features import FEATURE_BITS, Steps, squared_norms
 from discreet.models.sgd.objectives import Floats, Huber, Logistic, Objective, Softmax, Squared
 
 Slopes: TypeAlias = Callable[[Floats, Floats, Floats], Floats]
@@ -34,6 +34,7 @@ _SHARE_BITS = 30
 _REACH = 16
 _TABLE_BITS = 11
 _WEIGHT_BITS = 40
+_CHUNK = 1 << 13
 # Squares of slopes of this many bits can be added up exactly.
 _FINEST = 22
 # Less than all that rounding can add in a root, a quotient and a product.
@@ -65,14 +66,17 @@ class Grid:
         """The longest contribution of a record in steps: at most ``clip``."""
         return math.floor(self.clip / self.unit)
 
-    def caps(self, steps: Floats) -> Floats:
+    def caps(self, steps: Steps) -> Floats:
         """The longest whole slope of each row whose product with it is short enough.
 
         Theorem: ``caps**2 * |row|**2 <= sensitivity**2`` in whole numbers.
         Proof: the quotient and the root are off by less than 2**-51 in parts; the factor below one
             takes 2**-40 off; floor takes the rest.
         """
-        squares = squared_norms(steps)
+        squares = np.empty(len(steps))
+        for start in range(0, len(steps), _CHUNK):
+            rows = steps[start : start + _CHUNK].astype(np.float64)
+            squares[start : start + _CHUNK] = squared_norms(rows)
         # An empty row contributes nothing, whatever its slope.
         lengths = np.sqrt(np.maximum(squares, 1.0))
         return np.where(squares > 0, np.floor(self.sensitivity / lengths * _SAFE), 0.0)

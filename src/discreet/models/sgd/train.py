@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from discreet.core.errors import NotCertified
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.gaussian import gaussian
-from discreet.models.sgd.features import FEATURE_BITS
+from discreet.models.sgd.features import FEATURE_BITS, Steps
 from discreet.models.sgd.objectives import Floats, Objective
-from discreet.models.sgd.slopes import Grid, Slopes, whole_slopes
+from discreet.models.sgd.slopes import Grid, whole_slopes
 from discreet.noise.bits import Bits
 from discreet.noise.coins import packed_bernoulli
 
@@ -29,7 +29,7 @@ RATE_BITS = 32
 """Sampling rates are multiples of 2**-32, so that coins of exactly that probability exist."""
 
 # Rows multiplied at once (they stay in the cache); noise and coins drawn at once.
-_ROWS = 1 << 12
+_ROWS = 1 << 10
 _NOISE = 1 << 20
 _COINS = 1 << 25
 _FINEST_PARAMETER = 26
@@ -66,7 +66,7 @@ class Descent:
         )
 
 
-def descend(steps: Floats, targets: Floats, *, run: Descent, bits: Bits) -> Floats:
+def descend(steps: Steps, targets: Floats, *, run: Descent, bits: Bits) -> Floats:
     """The parameters after a run on mapped rows (see `features`) and their targets.
 
     Theorem: the parameters cost ``run.steps`` times ``Sampled(rate, GaussianNoise(noise))`` under
@@ -109,25 +109,21 @@ def _draws(
             continue
         coins = packed_bernoulli(run.rate, rows=count, columns=rows, bits=bits)
         for packed, part in zip(coins, noise, strict=True):
-            yield np.flatnonzero(np.unpackbits(packed, count=rows, bitorder="little")), part
+            drawn = np.unpackbits(packed, count=rows, bitorder="little")
+            yield np.flatnonzero(drawn.view(np.bool_)), part
 
 
-@dataclass(frozen=True, slots=True)
 class _Batch:
     """The rows with their caps, and exact sums of clipped gradients over some of them."""
 
-    steps: Floats
-    targets: Floats
-    caps: Floats
-    slopes: Slopes
-    objective: Objective
-
-    def __init__(self, *, steps: Floats, targets: Floats, grid: Grid, run: Descent) -> None:
-        object.__setattr__(self, "steps", steps)
-        object.__setattr__(self, "targets", targets)
-        object.__setattr__(self, "caps", grid.caps(steps))
-        object.__setattr__(self, "slopes", whole_slopes(run.objective, grid))
-        object.__setattr__(self, "objective", run.objective)
+    def __init__(self, *, steps: Steps, targets: Floats, grid: Grid, run: Descent) -> None:
+        self.steps, self.targets = steps, targets
+        self.caps = grid.caps(steps)
+        self.slopes = whole_slopes(run.objective, grid)
+        self.objective = run.objective
+        # Where drawn rows are gathered: fetched short, multiplied as doubles, in the cache.
+        self._short = np.empty((_ROWS, steps.shape[1]), dtype=np.int16)
+        self._rows = np.empty(self._short.shape)
 
     def sum(self, theta: Floats, chosen: NDArray[np.intp] | None) -> NDArray[np.int64]:
         """The sum of the clipped gradients of the chosen rows, in steps, exactly."""
@@ -135,15 +131,25 @@ class _Batch:
         whole = np.rint(np.ldexp(theta, exponent))
         total = np.zeros(len(theta), dtype=np.int64)
         count = len(self.steps) if chosen is None else len(chosen)
-        for start in range(0, count, _ROWS):
-            part = slice(start, start + _ROWS)
+        for start in range(0, count, len(self._rows)):
+            part = slice(start, min(start + len(self._rows), count))
             picked = part if chosen is None else chosen[part]
-            rows = self.steps[picked]
+            rows = self._gathered(picked)
             # Whole numbers below 2**53 all the way: exact, however the products are added up.
             margins = np.ldexp(self.objective.margins(whole, rows), -FEATURE_BITS - exponent)
             slopes = self.slopes(margins, self.targets[picked], self.caps[picked])
             total += (slopes.T @ rows).ravel().astype(np.int64)
         return total
+
+    def _gathered(self, picked: slice | NDArray[np.intp]) -> Floats:
+        if isinstance(picked, slice):
+            short = self.steps[picked]
+        else:
+            short = self._short[: len(picked)]
+            np.take(self.steps, picked, axis=0, out=short, mode="clip")
+        rows = self._rows[: len(short)]
+        rows[:] = short
+        return rows
 
 
 def _exponent(theta: Floats, width: int) -> int:
