@@ -406,6 +406,43 @@ MEDIANS = (
     *_medians(4, "log-normal"),
 )
 
+_ADULT: Params = {"adult": 1, "epsilon": 1.0, "delta": 1e-5, "fits": 5}
+_STEPS: Params = {
+    **_ADULT,
+    "batches": 20,
+    "epochs": 15,
+    "clip": 1.9,
+    "learning_rate": 0.5,
+    "momentum": 0.9,
+}
+_FIT: Params = {"fits": 1}
+SGD = (
+    Case(
+        name="logistic regression, Adult, 300 steps at rate 1/20, 5 fits",
+        kind="adult_descent",
+        params={**_STEPS, "fastest": 0},
+        warm={**_FIT, "epochs": 1},
+        peers={"opacus": NONE},
+        once=True,
+    ),
+    Case(
+        name="the same, Opacus with ghost clipping and batches loaded at once",
+        kind="adult_descent",
+        params={**_STEPS, "fastest": 1},
+        warm={**_FIT, "epochs": 1},
+        peers={"opacus": NONE},
+        once=True,
+    ),
+    Case(
+        name="logistic regression, Adult, nothing chosen, 5 fits",
+        kind="adult_untuned",
+        params=_ADULT,
+        warm=_FIT,
+        peers={"diffprivlib": NONE},
+        once=True,
+    ),
+)
+
 SUITES: Mapping[str, tuple[Case, ...]] = {
     "noise": NOISE,
     "accounting": ACCOUNTING,
@@ -416,4 +453,5 @@ SUITES: Mapping[str, tuple[Case, ...]] = {
     "disclosure": DISCLOSURE,
     "local": LOCAL,
     "median": MEDIANS,
+    "sgd": SGD,
 }

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from benchmarks import visits
+from benchmarks import adult, visits
 from benchmarks.cases import Case
 from benchmarks.environments import HERE, ROOT, Peer
 
@@ -69,6 +69,9 @@ def job(case: Case, peer: str) -> dict[str, Any]:
     told = {"kind": case.kind, "once": case.once, "repetitions": case.repetitions}
     if "people" in case.params:
         params, warm = _with_file(params), _with_file(warm)
+    if params.pop("adult", None):
+        params["file"] = str(adult.file())
+        warm = {name: value for name, value in {**params, **case.warm}.items() if name != "adult"}
     if case.repetitions:
         told["truth"] = visits.truth(params["file"], keys=params["keys"])
     return {**told, "params": params, "warm": warm}

@@ -38,6 +38,7 @@ ERRORS = {
     "ranges": "RMSE",
     "local": "√n RMSE",
     "median": "RMSE",
+    "sgd": "accuracy",
 }
 """What the answers of a suite are."""
 

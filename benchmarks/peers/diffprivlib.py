@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from diffprivlib import BudgetAccountant
 from diffprivlib.mechanisms import GaussianAnalytic, Geometric
+from diffprivlib.models import LogisticRegression
 from diffprivlib.tools import histogram
 from diffprivlib.tools import median as private_median
 from numpy.typing import NDArray
@@ -105,3 +106,22 @@ def _rmse(median: Callable[[], float], truth: float, repetitions: int) -> float:
 
 def _drop(_: object) -> None:
     """The answer is the time."""
+
+
+def adult_untuned(
+    *,
+    file: str,
+    epsilon: float,
+    delta: float,  # noqa: ARG001 - it spends none
+    fits: int,
+) -> Callable[[], float]:
+    """Mean accuracy of logistic regression by objective perturbation."""
+    held = np.load(file)
+    x, y, x_test, y_test = (held[name] for name in ("x", "y", "x_test", "y_test"))
+    longest = math.sqrt(13)  # five numbers up to 1, one of each of eight groups of columns
+
+    def work() -> float:
+        models = (LogisticRegression(epsilon=epsilon, data_norm=longest) for _ in range(fits))
+        return sum(float(model.fit(x, y).score(x_test, y_test)) for model in models) / fits
+
+    return work

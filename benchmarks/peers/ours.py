@@ -32,6 +32,7 @@ from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.subset import subset_selection
 from discreet.mechanisms.local.unary import oue, sue
 from discreet.mechanisms.quantile import private_quantile
+from discreet.models.sgd import PrivateLogisticRegression
 from discreet.noise.bits import system
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
@@ -437,3 +438,52 @@ def _rmse(median: Callable[[], float], truth: float, repetitions: int) -> float:
 
 def _drop(_: object) -> None:
     """The answer is the time."""
+
+
+def adult_descent(  # noqa: PLR0913 - the public choices of a run
+    *,
+    file: str,
+    batches: int,
+    epochs: int,
+    clip: float,
+    learning_rate: float,
+    momentum: float,
+    epsilon: float,
+    delta: float,
+    fits: int,
+    fastest: int,  # noqa: ARG001 - there is one way only
+) -> Callable[[], float]:
+    """Mean accuracy of several fits of logistic regression, everything chosen."""
+    model = PrivateLogisticRegression(
+        epsilon=epsilon,
+        delta=delta,
+        bounds=(0, 1),
+        classes=(0, 1),
+        rows=32_561,
+        rate=Fraction(1, batches),
+        steps=batches * epochs,
+        clip=clip,
+        learning_rate=learning_rate,
+        momentum=momentum,
+    )
+    return _accuracy(model, file, fits)
+
+
+def adult_untuned(*, file: str, epsilon: float, delta: float, fits: int) -> Callable[[], float]:
+    """The same with nothing chosen but the budget, the bounds and the classes."""
+    model = PrivateLogisticRegression(
+        epsilon=epsilon, delta=delta, bounds=(0, 1), classes=(0, 1), rows=32_561
+    )
+    return _accuracy(model, file, fits)
+
+
+def _accuracy(model: PrivateLogisticRegression, file: str, fits: int) -> Callable[[], float]:
+    held = np.load(file)
+    x, y, x_test, y_test = (held[name] for name in ("x", "y", "x_test", "y_test"))
+    # The noise is found beforehand, as it is for the peer.
+    model.plan(features=x.shape[1], rows=len(x))
+
+    def work() -> float:
+        return sum(float(model.fit(x, y).score(x_test, y_test)) for _ in range(fits)) / fits
+
+    return work
