@@ -201,7 +201,15 @@ def _claims() -> list[Check]:
         why="The statement has epsilon_1 where its proof has n epsilon_1, and group deltas that "
         "say nothing from 12 people on.",
     )
+    falling = VAR(lags=((-0.5, 0.0), (0.0, 0.5)), noise=np.eye(2))
+    negative = claim(falling, scenario="A1+N2", mode="as_text", **how)  # type: ignore[arg-type]
     return [
+        Claims(source="M21", why="A shift is printed without its absolute value.").at_most(
+            "E7/negative, as_text", "printed epsilon of a falling value", expected=-0.1,
+            got=negative.epsilon),
+        Claims(source="C23").at_most(
+            "E7/textbook bound", "largest exact over adjusted epsilon, where that is below 1",
+            expected=1.0, got=_largest_ratio()),
         Claims(source="Biswal 2024, Theorem 6.3.5").number(
             "E7/hundred, as_text", "adjusted epsilon, 100 people, A = 0.9 I", expected=0.0436,
             got=text.epsilon, absolute=0.00005),
@@ -226,6 +234,25 @@ def _claims() -> list[Check]:
                  got=total_dependence(1.0, second=1.0, ratio=3.0, mode="corrected") - 1.0,
                  absolute=1e-12),
     ]  # fmt: skip
+
+
+def _largest_ratio() -> float:
+    """The formula rests on the classical theorem: it may exceed the exact epsilon, not fall short.
+
+    For the same release, flat prior included, over figures 6.2 and 6.3.
+    """
+    ratios = []
+    for name in ("6.2", "6.3"):
+        slopes = column_sums(np.array(_MATRICES[name]))
+        for rho in np.linspace(-0.9, 0.9, 19):
+            stated_epsilon = adjusted(name, float(rho), mode="corrected")
+            noise = np.array([[1.0, rho], [rho, 1.0]])
+            variance = float(slopes @ noise @ slopes) / _PEOPLE**2
+            deviation = noise_std(1.0, delta=_DELTA, sensitivity=_SENSITIVITY)
+            mu = float(slopes[0]) / _PEOPLE / math.hypot(deviation, math.sqrt(variance))
+            if stated_epsilon < 1:
+                ratios.append(gaussian_epsilon(_DELTA, mu=mu) / stated_epsilon)
+    return max(ratios)
 
 
 def _table() -> Table:
