@@ -32,11 +32,11 @@ def terms(analysis: Analysis) -> Lines:
             )
             for name, label in _TERMS.items()
         ],
-        x=Axis(label="steps (log scale)", log=True),
-        y=Axis(label="bound on the expected excess loss (log scale)", log=True),
+        x=Axis(label="steps", log=True),
+        y=Axis(label="expected excess loss", log=True),
         title=(
-            f"Rates {analysis.schedule.start:g} (1+t)^-{analysis.schedule.decay:g}, "
-            f"{analysis.noise.capitalize()} noise, a budget for {_budget(analysis)}"
+            f"Bound by steps: {_rates(analysis)}, {analysis.noise.capitalize()} noise, "
+            f"a budget for {_budget(analysis)}"
         ),
         note=(
             f"With more steps the bound {analysis.verdict}; smallest: {best.bound.total:.3g} after "
@@ -58,16 +58,23 @@ def costs(analysis: Analysis) -> Lines:
                 label="all iterates, their average", x=steps, y=[row["run_cost"] for row in table]
             ),
         ],
-        x=Axis(label="steps (log scale)", log=True),
-        y=Axis(label=f"{unit} (log scale)", log=True),
+        x=Axis(label="steps", log=True),
+        y=Axis(label=unit, log=True),
         title=f"What the run costs, in {unit}",
         note="One record replaced; the number of steps is fixed before the first.",
     )
 
 
 def save_schedule(analysis: Analysis, path: str | Path) -> Path:
-    """Draw both into a file; the format follows the suffix (SVG needs nothing)."""
+    """Draw the terms, and the costs unless they are fixed; the format follows the suffix."""
+    if analysis.budget == "run":
+        return save((terms(analysis),), Path(path))
     return save((terms(analysis), costs(analysis)), Path(path))
+
+
+def _rates(analysis: Analysis) -> str:
+    start, decay = analysis.schedule.start, analysis.schedule.decay
+    return f"rate {start:g}" if decay == 0 else f"rates {start:g} (1+t)^-{decay:g}"
 
 
 def _budget(analysis: Analysis) -> str:

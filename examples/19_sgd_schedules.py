@@ -1,0 +1,49 @@
+"""Plan a private run before spending, then train: pure epsilon, or only the end published."""
+
+# %%
+import numpy as np
+
+from discreet.core.relation import Relation
+from discreet.models.sgd import PerturbedLogisticRegression, PowerSchedule, analyse
+from discreet.models.sgd.convergence import Problem
+from discreet.models.sgd.trajectory import costs
+
+# %% Constants from public knowledge: ten features, rows of length 1, a guess of the rest.
+facts = Problem(dimension=10, smoothness=0.25, variance=0.2, distance=5)
+
+# %% One epsilon for the whole run, one secret record of 5,000 in each step.
+steps = [10, 100, 1_000, 10_000]
+print(
+    analyse(
+        facts,
+        schedule=PowerSchedule(start=0.03),
+        sensitivity=2,
+        epsilon=1,
+        rows=5_000,
+        budget="run",
+        steps=steps,
+    )
+)
+
+# %% A published schedule promises epsilon for each iterate. What do all of them cost?
+found = costs(np.ones(100), epsilon=1, diameter=2, rows=1_000, delta=1e-6)
+print(f"promised for one iterate: {found.marginal:.3g}, all of 100: {found.basic:.3g},")
+print(f"composed at delta 1e-6: {found.composed:.3g}, records secret: {found.sampled_basic:.3g}")
+
+# %% Made-up people.
+made_up = np.random.default_rng(1)
+rows = made_up.uniform(-1, 1, (20_000, 5))
+chance = 1 / (1 + np.exp(-(rows @ [3, -2, 1, 0, 0] + 0.5)))
+labels = np.where(made_up.random(20_000) < chance, "yes", "no")
+declared = {"bounds": (-1, 1), "classes": ("no", "yes"), "epsilon": 1}
+
+# %% Pure epsilon.
+model = PerturbedLogisticRegression(**declared, rows=20_000).fit(rows, labels)
+print(f"pure: accuracy {model.score(rows, labels):.3f}, {model.guarantee_}")
+
+# %% Noise on the minimiser; noise in every step of which only the last is published.
+for method in ("output", "last iterate"):
+    model = PerturbedLogisticRegression(
+        **declared, delta=1e-6, method=method, relation=Relation.REPLACE_ONE, steps=100
+    ).fit(rows, labels)
+    print(f"{method}: accuracy {model.score(rows, labels):.3f}, {model.guarantee_}")
