@@ -16,6 +16,7 @@ import discreet
 from discreet import local, seeded
 from discreet.core.errors import InvalidArgument
 from discreet.local import Aggregate, Bins, Collection, Dates, Ordered, State
+from discreet.queries.intervals.compare import compare_rows
 from discreet.queries.ranges import workload
 from discreet.queries.ranges.domain import integers
 from discreet.queries.ranges.local.found import Found
@@ -89,6 +90,7 @@ def fixture_shown():
         "LocalPlan": local.plan_local(DOMAIN, ALL, 1, CLIENTS),
         "Ladder": local.trust_ladder(DOMAIN, ALL, 1, 1e-6, CLIENTS),
         "BestAdditive": discreet.best_additive(sensitivity=1, epsilon=1),
+        "Comparisons": compare_rows(lower=0, upper=9, rows=[9, 99], epsilon=1, std=2),
     }
 
 

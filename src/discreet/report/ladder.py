@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 
 from discreet.mechanisms.best import BestAdditive
+from discreet.queries.intervals.compare import Comparisons
 from discreet.queries.ranges.local.ladder import Ladder
 from discreet.queries.ranges.local.plan import LocalPlan
 from discreet.report.chart import Axis, Curve
+from discreet.report.intervals import against_rows
 from discreet.report.panels import Bars, Lines, Panel
 from discreet.table.release import worth
 
@@ -28,6 +30,8 @@ def panels(shown: object) -> tuple[Panel, ...] | None:
             return (rungs(shown),)
         case BestAdditive():
             return (losses(shown),)
+        case Comparisons():
+            return against_rows(shown)
     return None
 
 

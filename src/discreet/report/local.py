@@ -35,7 +35,7 @@ from discreet.table.release import worth
 KINDS = (
     *("State", "Aggregate", "Adaptive", "Frequencies", "LocalRanges", "Polished", "Distribution"),
     *("Bootstrap", "Mean", "a dict of means", "Found", "GridEstimate", "LocalPlan", "Ladder"),
-    "BestAdditive",
+    *("BestAdditive", "Comparisons"),
 )
 """What is drawn, for those who asked for something else."""
 _TOP = 20
