@@ -23,7 +23,7 @@ ALLOWED = {
     "queries": {"numpy", "scipy"},
     "ledger": {"numpy", "psycopg*"},
     "leakage": {"numpy", "scipy"},
-    "models": {"numpy", "scipy", "sklearn"},
+    "models": {"joblib", "numpy", "scipy", "sklearn"},
     "disclosure": {"narwhals", "numpy", "scipy"},
     "report": {"numpy", "matplotlib*"},
     "studies": {"duckdb*", "numpy", "scipy"},

@@ -135,7 +135,8 @@ def limit_rho(limit: Guarantee) -> Fraction:
         case events.Zcdp(rho, xi) if xi == 0:
             return rho
         case events.Approx(epsilon, delta) if epsilon > 0 and delta > 0:
-            return Fraction(_rho_below(float(epsilon), delta=float(delta)))
+            # Whole grains, so that a limit can be spent to the end.
+            return math.floor(_rho_below(float(epsilon), delta=float(delta)) / GRAIN) * GRAIN
         case _:
             raise InvalidArgument(
                 "A personal limit must be discreet.zcdp(rho) or discreet.approx(epsilon, delta) "
@@ -143,7 +144,7 @@ def limit_rho(limit: Guarantee) -> Fraction:
             )
 
 
-def _rho_below(epsilon: float, *, delta: float) -> float:
+def _rho_below(epsilon: float, *, delta: float) -> Fraction:
     """By bisection; the lower end is certified by the conversion itself."""
     low, high = 0.0, 4 * epsilon + 1
     for _ in range(200):
@@ -152,7 +153,7 @@ def _rho_below(epsilon: float, *, delta: float) -> float:
             low = middle
         else:
             high = middle
-    return low
+    return Fraction(low)
 
 
 def _grains(values: ArrayLike, *, up: bool, name: str) -> Grains:

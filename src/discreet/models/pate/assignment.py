@@ -1,0 +1,159 @@
+"""Which teacher learns from whom: public, and for each owner a function of the owner alone (M7)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.core.check import count
+from discreet.core.errors import InvalidArgument
+
+Collector: TypeAlias = Literal["weighting", "upsampling"]
+UNITS = 1000
+"""Units in a vote: weights are whole numbers of them, so that counts are whole numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """Teachers, their weights, and how much each level of owners may move the counts.
+
+    Theorem: when the data of one owner change or vanish, at most ``shares[level]`` units of votes
+        move, from any classes to any others; everything else about the vote stays.
+    Proof: an owner's teachers are a function of the owner's name and level, of the public numbers
+        here and of the public key. So no other owner changes teacher, and the votes of those
+        teachers weigh at most ``shares[level]`` together.
+    Source: Muehl 2021, chapter 5, with assignments that do not depend on others (M7, M19, T7).
+    """
+
+    names: tuple[str, ...]
+    copies: tuple[int, ...]
+    """Teachers that learn from an owner of each level."""
+    blocks: tuple[tuple[int, int], ...]
+    """First and one past the last teacher that a level's owners may go to."""
+    weights: NDArray[np.int64] = field(repr=False)
+    """Units of each teacher's vote."""
+    key: str = field(default="", repr=False)
+
+    @property
+    def teachers(self) -> int:
+        """How many there are."""
+        return len(self.weights)
+
+    @property
+    def shares(self) -> dict[str, int]:
+        """Units of votes that an owner of each level can move."""
+        return {
+            name: copies * int(self.weights[slice(*block)].max(initial=0))
+            for name, copies, block in zip(self.names, self.copies, self.blocks, strict=True)
+        }
+
+    def rows(self, owners: ArrayLike, levels: ArrayLike) -> list[NDArray[np.intp]]:
+        """For each teacher the records it learns from, given owner and level of each record."""
+        who = np.asarray(owners).astype(str)
+        chosen = np.asarray(levels).astype(str)
+        if who.ndim != 1 or who.shape != chosen.shape:
+            raise InvalidArgument("owners and levels must name one of each for every record.")
+        known = {name: place for place, name in enumerate(self.names)}
+        if not set(np.unique(chosen).tolist()) <= set(known):
+            raise InvalidArgument(f"levels must be among {', '.join(self.names)}.")
+        pairs, places = np.unique(np.stack([who, chosen]), axis=1, return_inverse=True)
+        if len(np.unique(pairs[0])) < pairs.shape[1]:
+            raise InvalidArgument("An owner must have one level; some have several.")
+        teachers = [self._teachers(name, known[level]) for name, level in pairs.T.tolist()]
+        flat = np.asarray(places).ravel()
+        found: list[list[int]] = [[] for _ in range(self.teachers)]
+        for row, place in enumerate(flat.tolist()):
+            for teacher in teachers[place]:
+                found[teacher].append(row)
+        return [np.array(rows, dtype=np.intp) for rows in found]
+
+    def _teachers(self, owner: str, level: int) -> tuple[int, ...]:
+        """Distinct teachers of an owner: neighbours on a ring, from a place that a hash chooses."""
+        first, end = self.blocks[level]
+        digest = hashlib.blake2b(owner.encode(), key=self.key.encode(), digest_size=8).digest()
+        place = int.from_bytes(digest, "big") % (end - first)
+        return tuple(first + (place + i) % (end - first) for i in range(self.copies[level]))
+
+
+def weighting(
+    teachers: int, *, people: Mapping[str, float], sensitivities: Mapping[str, float], key: str = ""
+) -> Assignment:
+    """Every level has teachers of its own, whose votes weigh as much as the level allows (M22).
+
+    ``people``: public sizes of the levels, in any unit; ``sensitivities``: how much an owner of
+    each level may weigh relative to others, for example their budgets. Weights add up to one vote
+    a teacher.
+    """
+    number = count("teachers", teachers)
+    names = _levels(people, sensitivities)
+    sizes = _remainders(number, [float(people[name]) for name in names])
+    if min(sizes) < 1:
+        raise InvalidArgument("teachers must be enough for at least one of each level.")
+    wanted = np.repeat([float(sensitivities[name]) for name in names], sizes)
+    weights = np.floor(wanted / wanted.sum() * number * UNITS).astype(np.int64)
+    ends = np.cumsum(sizes).tolist()
+    return Assignment(
+        names=names,
+        copies=(1,) * len(names),
+        blocks=tuple(zip([0, *ends[:-1]], ends, strict=True)),
+        weights=weights,
+        key=key,
+    )
+
+
+def upsampling(teachers: int, *, copies: Mapping[str, int], key: str = "") -> Assignment:
+    """All teachers learn from all levels, ``copies[level]`` of them from each owner (M20)."""
+    number = count("teachers", teachers)
+    names = tuple(sorted(copies))
+    if not names:
+        raise InvalidArgument("copies must name at least one level.")
+    times = tuple(count(f"copies[{name!r}]", copies[name]) for name in names)
+    if max(times) > number:
+        raise InvalidArgument(f"copies must be at most the number of teachers, {number}.")
+    return Assignment(
+        names=names,
+        copies=times,
+        blocks=((0, number),) * len(names),
+        weights=np.full(number, UNITS, dtype=np.int64),
+        key=key,
+    )
+
+
+def counted(votes: ArrayLike, assignment: Assignment, *, classes: int) -> NDArray[np.int64]:
+    """Units of votes for each class; in row i of ``votes`` is what each teacher says of item i."""
+    said = np.asarray(votes)
+    if said.ndim != 2 or said.shape[1] != assignment.teachers:
+        raise InvalidArgument(
+            f"votes must have one column for each of the {assignment.teachers} teachers."
+        )
+    number = count("classes", classes, minimum=2)
+    if said.size and not 0 <= said.min() <= said.max() < number:
+        raise InvalidArgument(f"votes must be classes 0..{number - 1}.")
+    found = np.zeros((len(said), number), dtype=np.int64)
+    for label in range(number):
+        found[:, label] = (said == label) @ assignment.weights
+    return found
+
+
+def _levels(*given: Mapping[str, float]) -> tuple[str, ...]:
+    names = tuple(sorted(given[0]))
+    for mapping in given:
+        if tuple(sorted(mapping)) != names or not names:
+            raise InvalidArgument("people and sensitivities must name the same levels.")
+        if not all(0 < float(value) < float("inf") for value in mapping.values()):
+            raise InvalidArgument("people and sensitivities must be positive and finite.")
+    return names
+
+
+def _remainders(total: int, shares: Sequence[float]) -> list[int]:
+    """Whole numbers near the shares that add up, by the largest remainders."""
+    ideal = np.asarray(shares) / sum(shares) * total
+    found = np.floor(ideal).astype(int)
+    for place in np.argsort(found - ideal, kind="stable")[: total - int(found.sum())]:
+        found[place] += 1
+    return [int(size) for size in found]

@@ -1,0 +1,230 @@
+"""Ensembles: owners stay with their teachers, costs hold for the exact law, limits are kept."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn.naive_bayes import GaussianNB
+
+import discreet
+from discreet.accounting.people import limit_rho
+from discreet.accounting.personal import personal
+from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, OutOfDomain
+from discreet.models.pate.aggregate import Confident, affordable_labels
+from discreet.models.pate.assignment import UNITS, counted, upsampling, weighting
+from discreet.models.pate.ensemble import PrivateEnsemble, published
+from discreet.noise.bits import seeded
+from discreet.noise.gaussian import DiscreteGaussian
+
+LIMITS = {"open": discreet.approx(3, 1e-5), "strict": discreet.approx(1, 1e-5)}
+RULE = Confident(threshold=100, sigma_threshold=60, sigma_votes=30)
+
+
+def shares_of(budgets):
+    return {name: math.sqrt(float(limit_rho(limit))) for name, limit in budgets.items()}
+
+
+def even(teachers=200):
+    return weighting(
+        teachers, people={"open": 1, "strict": 1}, sensitivities=shares_of(LIMITS), key="k"
+    )
+
+
+# ── who teaches whom ───────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("assignment", [even(8), upsampling(8, copies={"open": 3, "strict": 1})])
+def test_without_an_owner_only_the_own_teachers_change(assignment):
+    owners = np.array([f"p{i}" for i in range(30)] + ["p3", "p4"])
+    levels = np.array(["open", "strict"] * 15 + ["strict", "open"])
+    whole = assignment.rows(owners, levels)
+    for name in np.unique(owners):
+        kept = np.flatnonzero(owners != name)
+        left = assignment.rows(owners[kept], levels[kept])
+        level = levels[owners == name][0]
+        changed = [
+            t
+            for t in range(8)
+            if not np.array_equal(whole[t][owners[whole[t]] != name], kept[left[t]])
+        ]
+        assert changed == []
+        touched = [t for t in range(8) if (owners[whole[t]] == name).any()]
+        assert sum(assignment.weights[touched]) <= assignment.shares[level]
+
+
+def test_a_shuffle_and_split_is_caught():
+    """T7: an even split of a shuffled list moves everybody when one is missing."""
+    rng = np.random.default_rng(1)
+    owners = np.arange(40)
+    whole = np.array_split(owners[np.random.default_rng(1).permutation(40)], 8)
+    left = np.array_split(owners[:-1][rng.permutation(39)], 8)
+    changed = sum(set(a) != set(b) for a, b in zip(whole, left, strict=True))
+    assert changed > 1
+
+
+@pytest.mark.parametrize(
+    ("ratio", "share", "low", "high"),
+    [(1.5, 0.25, 0.888889, 1.333333), (2, 0.5, 0.666667, 1.333333), (5, 0.25, 0.5, 2.5)],
+)
+def test_weights_of_the_thesis(ratio, share, low, high):
+    made = weighting(
+        400, people={"high": share, "low": 1 - share}, sensitivities={"high": ratio, "low": 1}
+    )
+    assert made.shares["low"] / UNITS == pytest.approx(low, abs=2e-3)
+    assert made.shares["high"] / UNITS == pytest.approx(high, abs=2e-3)
+    assert made.weights.sum() <= 400 * UNITS
+
+
+# ── costs ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def winner_law(counts, sigma):
+    """The exact law of the winner of two noisy whole counts, ties to the first."""
+    law = DiscreteGaussian(square=Fraction(sigma) ** 2)
+    reach = np.arange(-40 * sigma, 40 * sigma + 1)
+    mass = np.exp(law.log_pmf(reach))
+    upto = np.cumsum(mass)
+    # second wins if n0 + z0 < n1 + z1
+    gap = counts[1] - counts[0]
+    places = np.clip(np.arange(len(reach)) + gap - 1, -1, len(reach) - 1)
+    second = float((mass * np.where(places >= 0, upto[places], 0)).sum())
+    return np.array([1 - second, second])
+
+
+def divergence(p, q, order):
+    return math.log(float((p**order * q ** (1 - order)).sum())) / (order - 1)
+
+
+def test_the_cost_of_an_answer_holds_for_the_exact_law():
+    """Two classes, small counts in units: every move of a share, many orders, both directions."""
+    sigma, share = 3, 2
+    rho = Fraction(2 * share**2, 2 * sigma**2)
+    worst = 0.0
+    for total, moved in itertools.product((4, 7, 10), (-share, share)):
+        for first in range(total + 1):
+            if not 0 <= first + moved <= total:
+                continue
+            here = winner_law((first, total - first), sigma)
+            there = winner_law((first + moved, total - first - moved), sigma)
+            for order in (1.5, 2, 5, 10):
+                worst = max(worst, divergence(here, there, order) / (float(rho) * order))
+    # A claim of half the cost, as if only one count moved, would be refuted.
+    assert 0.5 < worst <= 1
+
+
+def test_events_say_what_happens():
+    made = even()
+    ask, tell = RULE.question(made), RULE.answer(made, classes=10)
+    share = made.shares["open"]
+    assert ask["open"].event.shift_squared == share**2
+    assert tell["open"].event.shift_squared == 2 * share**2
+    assert tell["open"].event.dimension == 10
+    assert ask["open"].event.variance == (60 * UNITS) ** 2
+    expected = Fraction(share**2, 2 * (60 * UNITS) ** 2)
+    assert ask["open"].rdp(2) <= float(2 * expected) * (1 + 1e-9)
+
+
+# ── runs ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_limits_are_kept_to_the_last_question():
+    made = even()
+    rng = np.random.default_rng(2)
+    votes = np.where(
+        rng.random((4000, 200)) < 0.8,
+        rng.integers(0, 5, (4000, 1)),
+        rng.integers(0, 5, (4000, 200)),
+    )
+    counts = counted(votes, made, classes=5)
+    menu = personal(LIMITS)
+    found = published(counts, made, rule=RULE, limits=menu, bits=seeded(5))
+    assert 0 < found.asked < 4000
+    for name in menu:
+        limit = float(limit_rho(menu[name]))
+        assert found.spent[name] <= limit
+    # Reserve first: one more question and answer would have passed a limit.
+    ask, tell = RULE.question(made), RULE.answer(made, classes=5)
+    more = {name: found.spent[name] + ask[name].rdp(2) / 2 + tell[name].rdp(2) / 2 for name in menu}
+    assert any(more[name] > float(limit_rho(menu[name])) for name in menu)
+    # Both levels end at about the same time, as their weights were meant.
+    assert min(found.spent[n] / float(limit_rho(menu[n])) for n in menu) > 0.95
+    assert len(found.answered) > 20
+    forecast = affordable_labels(
+        {name: limit_rho(menu[name]) for name in menu},
+        made,
+        RULE,
+        classes=5,
+        answered=len(found.answered) / found.asked,
+    )
+    assert abs(forecast - len(found.answered)) <= 2
+
+
+def blobs(rng, n):
+    y = rng.integers(0, 3, n)
+    return rng.normal(size=(n, 2)) + 4 * np.stack([y == 1, y == 2], axis=1), y
+
+
+def test_labels_from_real_teachers(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = blobs(rng, 3000)
+    items, truth = blobs(rng, 400)
+    owners = np.arange(3000)
+    levels = np.where(owners % 2, "open", "strict")
+    ensemble = PrivateEnsemble(GaussianNB(), assignment=even(), classes=3)
+    ensemble.fit(X, y, owners=owners, levels=levels)
+    crowd = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").crowd(
+        "data", limits=LIMITS, members=owners, levels=levels
+    )
+    found = ensemble.label(items, rule=RULE, limits=LIMITS, crowd=crowd)
+    right = found.labels[found.answered] == truth[found.answered]
+    assert len(right) > 15
+    assert right.mean() > 0.8
+    assert crowd.admit(discreet.zcdp(1e-6), label="more").taking.sum() == 0
+    with pytest.raises(BudgetExceeded):
+        ensemble.label(items, rule=RULE, limits=LIMITS, crowd=crowd)
+    with pytest.raises(NotCertified):
+        ensemble.label(items, rule=RULE, limits=LIMITS, crowd=crowd, bits=seeded(1))
+
+
+def test_a_teacher_without_records_still_votes():
+    made = upsampling(6, copies={"all": 1})
+    ensemble = PrivateEnsemble(GaussianNB(), assignment=made, classes=2)
+    ensemble.fit(np.zeros((1, 2)), np.array([1]), owners=["a"], levels=["all"])
+    assert sorted(ensemble.votes(np.zeros((1, 2)))[0].tolist()) == [0, 0, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("do", "error", "words"),
+    [
+        (
+            lambda: weighting(1, people={"a": 1, "b": 1}, sensitivities={"a": 1, "b": 1}),
+            InvalidArgument,
+            "enough",
+        ),
+        (lambda: weighting(5, people={"a": 1}, sensitivities={"b": 1}), InvalidArgument, "same"),
+        (lambda: weighting(5, people={"a": 0}, sensitivities={"a": 1}), InvalidArgument, "posit"),
+        (lambda: upsampling(2, copies={"a": 3}), InvalidArgument, "at most"),
+        (lambda: even(4).rows(["x", "x"], ["open", "strict"]), InvalidArgument, "one level"),
+        (lambda: even(4).rows(["x"], ["other"]), InvalidArgument, "among"),
+        (lambda: counted([[0, 1]], even(4), classes=2), InvalidArgument, "one column"),
+        (lambda: counted([[0, 1, 2, 9]], even(4), classes=3), InvalidArgument, "0..2"),
+        (lambda: RULE.ask([[0.5, 1.0]]), OutOfDomain, "whole"),
+        (lambda: Confident(threshold=1, sigma_threshold=0, sigma_votes=1), InvalidArgument, "pos"),
+        (
+            lambda: published(
+                np.zeros((3, 2), dtype=int),
+                even(4),
+                rule=RULE,
+                limits=personal({"open": discreet.zcdp(1e-9), "strict": discreet.zcdp(1)}),
+                bits=seeded(1),
+            ),
+            BudgetExceeded,
+            "open does not pay",
+        ),
+    ],
+)
+def test_bad_input_is_named(do, error, words):
+    with pytest.raises(error, match=words):
+        do()
