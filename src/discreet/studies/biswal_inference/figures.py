@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 
 from discreet.accounting.conversion import gaussian_delta, gaussian_epsilon
 from discreet.leakage.series.model import VAR
 from discreet.leakage.series.published import (
+    Claim,
+    Scenario,
     adjusted_epsilon,
     claim,
     noise_std,
@@ -188,21 +191,18 @@ def _prose() -> list[Check]:
 def _claims() -> list[Check]:
     """M16, M17, M20: what the theorems state at other parameters."""
     square = Claims(source="M17", why=_SQUARE)
-    many = VAR(lags=0.9 * np.eye(100), noise=np.eye(100))
-    how = {"width": 1.0, "epsilons": (1.0, 1.0), "deltas": (1e-5, 1e-5)}
-    text = claim(many, scenario="A1+N2", mode="as_text", **how)  # type: ignore[arg-type]
-    right = claim(many, scenario="A1+N2", **how)  # type: ignore[arg-type]
-    ten = VAR(lags=0.9 * np.eye(10), noise=np.eye(10))
-    everyone = claim(ten, scenario="A3+N3", **how)  # type: ignore[arg-type]
+    many, ten = (VAR(lags=0.9 * np.eye(n), noise=np.eye(n)) for n in (100, 10))
+    text, right = _claimed(many, "A1+N2", "as_text"), _claimed(many, "A1+N2")
+    everyone = _claimed(ten, "A3+N3")
     # As stated, with n^2 in each part: one epsilon for the first release, not ten.
-    printed = 1.0 + 10 * claim(ten, scenario="A1+N2", **how).epsilon  # type: ignore[arg-type]
+    printed = 1.0 + 10 * _claimed(ten, "A1+N2").epsilon
     group = Claims(
         source="M20, C28",
         why="The statement has epsilon_1 where its proof has n epsilon_1, and group deltas that "
         "say nothing from 12 people on.",
     )
     falling = VAR(lags=((-0.5, 0.0), (0.0, 0.5)), noise=np.eye(2))
-    negative = claim(falling, scenario="A1+N2", mode="as_text", **how)  # type: ignore[arg-type]
+    negative = _claimed(falling, "A1+N2", "as_text")
     return [
         Claims(source="M21", why="A shift is printed without its absolute value.").at_most(
             "E7/negative, as_text", "printed epsilon of a falling value", expected=-0.1,
@@ -234,6 +234,14 @@ def _claims() -> list[Check]:
                  got=total_dependence(1.0, second=1.0, ratio=3.0, mode="corrected") - 1.0,
                  absolute=1e-12),
     ]  # fmt: skip
+
+
+def _claimed(
+    model: VAR, scenario: Scenario, mode: Literal["as_text", "corrected"] = "corrected"
+) -> Claim:
+    return claim(
+        model, scenario=scenario, width=1.0, epsilons=(1.0, 1.0), deltas=(1e-5, 1e-5), mode=mode
+    )
 
 
 def _largest_ratio() -> float:
