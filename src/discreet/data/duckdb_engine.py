@@ -62,18 +62,18 @@ class DuckDBEngine:
             case Relation(relation=relation):
                 return _fetch(relation, query)
             case Files() as files:
-                with _spilling() as connection:
+                with spilling() as connection:
                     return _fetch(open_files(files, connection), query)
             case Stream(batches=batches, columns=columns):
                 used = {name for name, _ in fields(program)} | {program.unit}
                 # A row needs a column to be counted.
                 names = [name for name in columns if name in used] or list(columns)[:1]
-                with _spilling() as connection, batches(names) as reader:
+                with spilling() as connection, batches(names) as reader:
                     return _fetch(connection.from_arrow(reader), query)
 
 
 @contextmanager
-def _spilling() -> Iterator[duckdb.DuckDBPyConnection]:
+def spilling() -> Iterator[duckdb.DuckDBPyConnection]:
     """What does not fit into memory is spilled where only this user can read it."""
     with tempfile.TemporaryDirectory() as spill, private_connection() as connection:
         connection.execute(f"SET temp_directory = {text(spill)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, Literal, Self, TypeAlias
@@ -18,6 +18,8 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
+from discreet.data.doubles import check_columns
+from discreet.data.source import open_source
 from discreet.ledger.account import Account
 from discreet.models.inputs import (
     Bounds,
@@ -41,7 +43,15 @@ from discreet.models.regression.moments import (
 from discreet.models.regression.rows import Mapping, RowMap, box_radius, flat_sums, read_sums
 from discreet.models.regression.scaling import Scaling, histogram_moves, private_scaling
 from discreet.models.regression.solve import Solution, adassp, penalised, psd, ssp
+from discreet.models.regression.stream import SourceRows
 from discreet.models.regression.tables import ArrayRows, Rows, empty
+from discreet.models.regression.uncertainty import (
+    Inference,
+    Intervals,
+    coefficient_intervals,
+    infer,
+    prediction_intervals,
+)
 from discreet.noise.bits import Bits, system
 from discreet.table.charge import reserved
 
@@ -129,6 +139,23 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         flat = np.ndim(y) == 1
         self._fit_rows(ArrayRows(x, table), names=names)
         self._flat = flat
+        self._publish()
+        return self
+
+    def fit_source(
+        self, source: object, *, features: Sequence[str], target: str | Sequence[str]
+    ) -> Self:
+        """Fit from columns of a file, a DuckDB relation, a frame or a Spark frame.
+
+        The rows never come together in memory; from Spark only sums arrive.
+        """
+        targets = (target,) if isinstance(target, str) else tuple(target)
+        rows = SourceRows(source=open_source(source), names=tuple(features), targets=targets)
+        if not rows.names or not rows.targets:
+            raise InvalidArgument("features and target must name columns.")
+        check_columns(rows.source, [*rows.names, *rows.targets])
+        self._fit_rows(rows, names=rows.names)
+        self._flat = isinstance(target, str)
         self._publish()
         return self
 
@@ -291,21 +318,46 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     def predict(self, X: Any) -> Floats:
         """Predicted targets; rows are clipped and projected as in the fit."""
-        if not hasattr(self, "moments_"):
-            raise NotFittedError("This PrivateLinearRegression is not fitted yet: call fit.")
-        x = shaped("X", X)
-        matrix_shape(x)
-        if x.shape[1] != self.n_features_in_:
-            raise InvalidArgument(
-                f"X has {x.shape[1]} features, but PrivateLinearRegression is expecting "
-                f"{self.n_features_in_} features as input."
-            )
+        x = self._new(X)
         rows = self.moments_.map
         theta = self.moments_.full(self.solution_.theta)
-        found = rows.predictions(rows.design(doubles("X", x)), theta)
+        found = rows.predictions(rows.design(x), theta)
         if self.clip_predictions:
             found = np.clip(found, *self.target_range_)
         return found[:, 0] if self._flat else found
+
+    def intervals(self, *, level: float = 0.95, bound: float | None = None) -> Intervals:
+        """Intervals of slopes and intercepts that cover the noise: post-processing, at no cost.
+
+        ``bound``, if declared, bounds the norm of the coefficients in mapped units (how many half
+        ranges of the target a prediction moves from the centre to the edge of the ball).
+        """
+        return coefficient_intervals(self._inference(), level=level, bound=bound)
+
+    def predict_interval(self, X: Any, *, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Lower and upper ends between which a new target lies."""
+        _, low, high = prediction_intervals(self._inference(), self._new(X), level=level)
+        return (low[:, 0], high[:, 0]) if self._flat else (low, high)
+
+    def _inference(self) -> Inference:
+        self._fitted()
+        return infer(self.moments_, self.solution_)
+
+    def _fitted(self) -> None:
+        if not hasattr(self, "moments_"):
+            raise NotFittedError("This PrivateLinearRegression is not fitted yet: call fit.")
+
+    def _new(self, x: object) -> Floats:
+        """Rows to predict for, checked."""
+        self._fitted()
+        table = shaped("X", x)
+        matrix_shape(table)
+        if table.shape[1] != self.n_features_in_:
+            raise InvalidArgument(
+                f"X has {table.shape[1]} features, but PrivateLinearRegression is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        return doubles("X", table)
 
 
 def _kept_target(

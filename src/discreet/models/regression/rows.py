@@ -24,6 +24,7 @@ CHUNK = 1 << 13
 # Beyond this many radii a value is taken as that far: its direction is all that counts.
 _FAR = 2.0**100
 _MARGIN = 2.0**-6
+_ONE_THREAD = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -157,9 +158,15 @@ def flat_sums(rows: RowMap, x: Floats, y: Floats) -> Ints:
     """
     size = rows.lattice.columns + rows.lattice.outputs
     total = np.zeros(size * size + 1, dtype=np.int64)
+    # So few rows at a time that the product stays in one thread: waking others costs more.
+    block = max(16, _ONE_THREAD // size**2)
     for start in range(0, len(x), CHUNK):
         codes = rows.codes(x[start : start + CHUNK], y[start : start + CHUNK])
-        total[:-1] += (codes.T @ codes).astype(np.int64).ravel()
+        products = np.zeros((size, size))
+        for first in range(0, len(codes), block):
+            part = codes[first : first + block]
+            products += part.T @ part
+        total[:-1] += products.astype(np.int64).ravel()
     total[-1] = len(x)
     return total
 

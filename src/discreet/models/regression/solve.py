@@ -57,15 +57,19 @@ def ssp(moments: PrivateMoments) -> Solution:
     return penalised(moments, 0.0, method="ssp")
 
 
+def edge(moments: PrivateMoments) -> float:
+    """Where the eigenvalues of the noise end: a matrix above it is surely definite (K9, K33)."""
+    return moments.sigma * (math.sqrt(2 * moments.columns) + 1)
+
+
 def psd(moments: PrivateMoments) -> Solution:
     """The least penalty that lifts the noisy matrix above the edge of its own noise (K33).
 
     Theorem: post-processing; the penalty is a function of the released matrix, so the smallest
         eigenvalue costs nothing.
     """
-    edge = moments.sigma * (math.sqrt(2 * moments.columns) + 1)
     least = float(np.linalg.eigvalsh(moments.gram)[0])
-    return penalised(moments, max(0.0, edge - least), method="psd")
+    return penalised(moments, max(0.0, edge(moments) - least), method="psd")
 
 
 def adassp(moments: PrivateMoments) -> Solution:
