@@ -1,0 +1,66 @@
+"""Three consent levels: what each gains and costs, before anybody's data are used.
+
+A hospital lets patients choose how well their records are hidden. An ensemble of models, each
+trained on some of the records, labels public cases by noisy votes. The more labels, the better the
+model that can be published in the end.
+"""
+
+# %%
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+
+import discreet
+from discreet.accounting.people import limit_rho
+from discreet.models.pate.aggregate import Confident, affordable_labels
+from discreet.models.pate.assignment import weighting
+
+people = {"strict": 34, "usual": 43, "open": 23}  # per cent of the patients
+promises = {"strict": 1, "usual": 2, "open": 3}  # epsilon, at delta = 1e-6
+budgets = {level: limit_rho(discreet.approx(epsilon, 1e-6)) for level, epsilon in promises.items()}
+rule = Confident(threshold=200, sigma_threshold=150, sigma_votes=40)
+
+
+def labels(
+    budgets: dict[str, Fraction], people: dict[str, int] = people
+) -> tuple[int, dict[str, float]]:
+    """Labels that everybody's budget pays for, and the weight of a patient of each level."""
+    roots = {level: float(budgets[level]) ** 0.5 for level in people}
+    teachers = weighting(250, people=people, sensitivities=roots)
+    held = {level: budgets[level] for level in people}
+    count = affordable_labels(held, teachers, rule, classes=10, answered=0.58)
+    return count, {level: share / 1000 for level, share in teachers.shares.items()}
+
+
+# %% One promise for all must be the strictest; or only those take part who ask for less.
+everyone_strict, _ = labels(dict.fromkeys(budgets, budgets["strict"]))
+personal, weights = labels(budgets)
+print(f"everybody as strict as the strictest: {everyone_strict} labels")
+print(f"everybody as they chose:              {personal} labels")
+for level in people:
+    print(f"  {level:>6}: epsilon {promises[level]}, one record weighs {weights[level]:.2f} votes")
+
+# %% What if patients moved from one level to the next?
+moved = {
+    "as it is": people,
+    "10 % more open": {"strict": 34, "usual": 33, "open": 33},
+    "10 % more strict": {"strict": 44, "usual": 33, "open": 23},
+}
+gains = {name: labels(budgets, shares)[0] for name, shares in moved.items()}
+print(gains)
+
+# %% One picture.
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
+left.bar(["all strict", *gains], [everyone_strict, *gains.values()], color="#4477aa")
+left.set_ylabel("labels for the same promises")
+left.tick_params(axis="x", rotation=20)
+right.bar(list(people), [promises[level] for level in people], color="#cc6677")
+right.set_ylabel("epsilon that is promised")
+twin = right.twinx()
+twin.plot(list(people), [weights[level] for level in people], "ko-")
+twin.set_ylabel("votes that one record can move")
+path = Path(tempfile.mkdtemp()) / "consent.svg"
+figure.savefig(path)
+print(f"the picture is in {path}")
