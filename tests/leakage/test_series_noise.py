@@ -5,12 +5,14 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.linalg import toeplitz
 
 from discreet.accounting.conversion import gaussian_delta, gaussian_epsilon, gaussian_mu
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.leakage import series
 from discreet.leakage.series import brute, published
-from discreet.leakage.series.design import _Barrier, _groups
+from discreet.leakage.series.barrier import Barrier, Stationary
+from discreet.leakage.series.design import _groups
 from discreet.noise.bits import seeded
 from tests.laws import ALPHA
 
@@ -23,7 +25,7 @@ SIX = series.releases(times=range(6), width=4, people=5, std=1)
 
 
 @pytest.mark.parametrize("known", ["time", "none", "all"])
-@pytest.mark.parametrize("shape", ["equal", "independent", "correlated"])
+@pytest.mark.parametrize("shape", ["equal", "independent", "stationary", "correlated"])
 def test_designed_noise_meets_the_target_and_is_the_least(known, shape):
     found = series.design(FIVE, releases=SIX, mu=0.5, known=known, shape=shape)
     again = series.cells(FIVE, releases=found.releases, known=known)
@@ -47,20 +49,52 @@ def test_correlated_noise_saves_more_than_a_third():
 def test_the_lower_bound_holds_for_every_feasible_noise():
     """Weak duality, at points that are far from the optimum as well."""
     groups = _groups(FIVE, SIX, "time", 0.5, 6, [0, 1, 2, 3, 4])
-    best = series.design(FIVE, releases=SIX, mu=0.5, shape="correlated").total
-    barrier = _Barrier(groups, 0.25, 6, full=True)
+    best, still = (
+        series.design(FIVE, releases=SIX, mu=0.5, shape=shape).total
+        for shape in ("correlated", "stationary")
+    )
     rng = np.random.default_rng(3)
     for tau in (0.1, 1, 10, 100):
         shape = rng.normal(size=(6, 6))
-        assert barrier._dual(60 * np.eye(6) + shape @ shape.T, tau) <= best
+        S = 60 * np.eye(6) + shape @ shape.T
+        assert Barrier(groups, 0.25, 6, full=True).dual(S, tau) <= best
+        assert Stationary(groups, 0.25, 6).dual(S, tau) <= still
+
+
+def test_stationary_noise_is_nearly_the_best():
+    stationary = series.design(FIVE, releases=SIX, mu=0.5, shape="stationary")
+    correlated = series.design(FIVE, releases=SIX, mu=0.5, shape="correlated")
+    S = stationary.releases.covariance
+    assert np.array_equal(S, toeplitz(S[0]))
+    assert np.count_nonzero(S) == 36
+    assert correlated.total < stationary.total < 1.05 * correlated.total
+    weekly = series.releases(times=range(25), width=4, people=5, std=1)
+    year = series.design(FIVE, releases=weekly, mu=0.5, shape="stationary")
+    assert year.gap < 1e-3
+    assert year.total < 0.7 * year.equal
+
+
+def test_the_excess_of_stationary_noise():
+    """The largest ``tr(S M) / tr S`` over mixtures of cosines, at many frequencies."""
+    rng = np.random.default_rng(9)
+    shape = rng.normal(size=(6, 6))
+    M = shape @ shape.T
+    bound = Stationary([], 1.0, 6)._excess(M)
+    waves = [np.exp(1j * np.arange(6) * w) for w in np.linspace(0, math.pi, 5001)]
+    top = max(float((wave.conj() @ M @ wave).real) / 6 for wave in waves)
+    assert top <= bound <= 1.001 * top
+    assert bound < np.linalg.eigvalsh(M)[-1]
 
 
 def test_the_derivatives_of_the_barrier():
     groups = _groups(FIVE, SIX, "time", 0.5, 6, [0, 1, 2, 3, 4])
     rng = np.random.default_rng(4)
-    for full in (False, True):
-        barrier = _Barrier(groups, 0.25, 6, full=full)
-        S = 60 * np.eye(6) + (2 if full else 0)
+    for barrier in (
+        Barrier(groups, 0.25, 6, full=False),
+        Barrier(groups, 0.25, 6, full=True),
+        Stationary(groups, 0.25, 6),
+    ):
+        S = 60 * np.eye(6) + (0 if len(barrier.trace) == 6 and barrier.trace[1] else 2)
         gradient, hessian = barrier._derivatives(S, 1.0)
         step = rng.normal(size=len(gradient))
         move = barrier._matrix(step)
@@ -73,7 +107,7 @@ def test_the_derivatives_of_the_barrier():
 
 def test_refused_designs():
     many = series.releases(times=range(25), width=1, people=5, std=1)
-    with pytest.raises(InvalidArgument, match="at most 24 releases"):
+    with pytest.raises(InvalidArgument, match="at most 24 .* Use shape='stationary'"):
         series.design(FIVE, releases=many, mu=1, shape="correlated")
     with pytest.raises(InvalidArgument, match="shape must be"):
         series.design(FIVE, releases=SIX, mu=1, shape="round")

@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from numpy.typing import NDArray
 
 from discreet.core.check import count, positive
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.leakage.series import engine
+from discreet.leakage.series.barrier import Barrier, Group, Stationary, shares
 from discreet.leakage.series.model import VAR, Floats
 from discreet.leakage.series.moments import covariances, given_time
 from discreet.leakage.series.threat import Known, Releases
 
-Shape: TypeAlias = Literal["equal", "independent", "correlated"]
+Shape: TypeAlias = Literal["equal", "independent", "stationary", "correlated"]
+SHAPES: tuple[Shape, ...] = ("equal", "independent", "stationary", "correlated")
 
-LARGEST = 24
-"""Releases that correlated noise is designed for: its entries are their square."""
+LARGEST: dict[Shape, int] = {"correlated": 24, "stationary": 120}
+"""Releases that a shape is designed for: correlated noise has their square of entries."""
 
-# Solved to this share of the total; constraints nearer than this to their bound are kept.
-_GAP = 1e-4
+# Constraints nearer than this to their bound may matter; this many of a group take part at first.
 _NEAR = 0.9
+_FEW = 3
 _STAGES = 40
-_STEPS = 60
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Group:
-    """Constraints ``v'(left + S)^-1 v <= mu^2`` for all columns v."""
-
-    left: Floats
-    columns: Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,13 +82,13 @@ def design(
     Needs: the same assumptions as `cells`.
     """
     target = float(positive("mu", mu))
-    if shape not in ("equal", "independent", "correlated"):
-        raise InvalidArgument(f"shape must be equal, independent or correlated, got {shape!r}.")
+    if shape not in SHAPES:
+        raise InvalidArgument(f"shape must be one of {', '.join(SHAPES)}, got {shape!r}.")
     size = len(releases.times)
-    if shape == "correlated" and size > LARGEST:
+    if size > LARGEST.get(shape, size):
         raise InvalidArgument(
-            f"shape='correlated' is for at most {LARGEST} releases, got {size}. "
-            "Use shape='independent'."
+            f"shape={shape!r} is for at most {LARGEST[shape]} releases, got {size}. "
+            f"Use shape={'stationary' if shape == 'correlated' else 'independent'!r}."
         )
     horizon = count("times", releases.times[-1] + 1 if times is None else times)
     whose = list(range(model.people) if people is None else people)
@@ -104,7 +96,7 @@ def design(
     level = _equal(groups, target**2)
     S, least = level * np.eye(size), level * size * (1 - 1e-9)
     if shape != "equal":
-        S, least = _solve(groups, 2 * S, bound=target**2, full=shape == "correlated")
+        S, least = _solve(groups, 2 * S, bound=target**2, shape=shape)
         S, least = (level * np.eye(size), least) if np.trace(S) > level * size else (S, least)
     chosen = releases.with_noise(S)
     reached = float(
@@ -171,149 +163,35 @@ def _equal(groups: list[Group], bound: float) -> float:
     return high
 
 
-def _solve(groups: list[Group], start: Floats, *, bound: float, full: bool) -> tuple[Floats, float]:
+def _solve(
+    groups: list[Group], start: Floats, *, bound: float, shape: Shape
+) -> tuple[Floats, float]:
     """The least S that meets all constraints, found with those that matter.
 
     Fewer constraints give a smaller least trace, so the lower bound holds for all of them.
     """
-    near = [_shares(group, start / 2) > _NEAR * bound for group in groups]
+    near = [_nearest(shares(group, start / 2), bound) for group in groups]
     for _ in range(_STAGES):
         active = [
             Group(left=group.left, columns=group.columns[:, keep])
             for group, keep in zip(groups, near, strict=True)
             if keep.any()
         ]
-        S, least = _Barrier(active, bound, len(start), full=full).solve(start)
-        shares = [_shares(group, S) for group in groups]
-        if all(float(share.max()) <= bound for share in shares):
+        method = (
+            Stationary(active, bound, len(start))
+            if shape == "stationary"
+            else Barrier(active, bound, len(start), full=shape == "correlated")
+        )
+        S, least = method.solve(start)
+        found = [shares(group, S) for group in groups]
+        if all(float(share.max()) <= bound for share in found):
             return S, least
-        near = [keep | (share > _NEAR * bound) for keep, share in zip(near, shares, strict=True)]
+        near = [keep | _nearest(share, bound) for keep, share in zip(near, found, strict=True)]
     raise NotCertified("The noise design did not converge; use shape='equal'.")
 
 
-def _shares(group: Group, S: Floats) -> Floats:
-    """What each constraint of a group comes to."""
-    root = np.linalg.cholesky(group.left + S)
-    shares: Floats = (solve_triangular(root, group.columns, lower=True) ** 2).sum(axis=0)
-    return shares
-
-
-class _Barrier:
-    """Newton's method on ``tau tr S - sum log(bound - f_c(S)) - log det S``.
-
-    S has entries at the pairs (a, b): the diagonal, or everywhere.
-    """
-
-    def __init__(self, groups: list[Group], bound: float, size: int, *, full: bool) -> None:
-        self.groups, self.bound, self.full = groups, bound, full
-        self.a, self.b = np.tril_indices(size) if full else (np.arange(size), np.arange(size))
-        self.twice = np.where(self.a == self.b, 1.0, 2.0)
-        self.trace = (self.a == self.b).astype(float)
-        self.scale = np.outer(self.twice, self.twice) / 4
-        ends = {"a": self.a, "b": self.b}
-        # Places of all pairs of entries in a matrix that is laid out as one line.
-        self.places = {
-            x + y: ends[x][:, None] * size + ends[y][None, :] for x in ends for y in ends
-        }
-
-    def solve(self, start: Floats) -> tuple[Floats, float]:
-        """A feasible S, and a lower bound on the trace of every feasible one."""
-        S, least = start, 0.0
-        many = sum(group.columns.shape[1] for group in self.groups) + len(start)
-        tau = many / float(np.trace(start))
-        for _ in range(_STAGES):
-            S = self._centre(S, tau)
-            least = max(least, self._dual(S, tau))
-            if least >= (1 - _GAP) * float(np.trace(S)):
-                break
-            tau *= 5
-        return S, least
-
-    def _centre(self, S: Floats, tau: float) -> Floats:
-        value = self._value(S, tau)
-        for _ in range(_STEPS):
-            gradient, hessian = self._derivatives(S, tau)
-            step: Floats = -np.linalg.solve(hessian, gradient).astype(np.float64)
-            decrement = -float(gradient @ step)
-            if not decrement > 1e-8:
-                break
-            move, length = self._matrix(step), 1.0
-            new = self._value(S + move, tau)
-            while not new <= value - 0.1 * length * decrement and length > 1e-9:
-                length /= 2
-                new = self._value(S + length * move, tau)
-            if length <= 1e-9:
-                break
-            S, value = S + length * move, new
-        return S
-
-    def _value(self, S: Floats, tau: float) -> float:
-        """The function; infinity where S is no covariance or misses the target."""
-        try:
-            result = tau * float(np.trace(S)) - _logdet(S)
-            for group in self.groups:
-                f = _shares(group, S)
-                if not float(f.max()) < self.bound:
-                    return math.inf
-                result -= float(np.log(self.bound - f).sum())
-        except np.linalg.LinAlgError:
-            return math.inf
-        return result
-
-    def _derivatives(self, S: Floats, tau: float) -> tuple[Floats, Floats]:
-        inverse: Floats = cho_solve((np.linalg.cholesky(S), True), np.eye(len(S)))
-        gradient = tau * self.trace - self.twice * inverse[self.a, self.b]
-        hessian = self._second(inverse, inverse)
-        for group in self.groups:
-            B, y, slack = self._solved(group, S)
-            first = self.twice[:, None] * y[self.a] * y[self.b]  # minus the derivative of f
-            gradient = gradient - first @ (1 / slack)
-            hessian = hessian + (first / slack**2) @ first.T
-            hessian = hessian + 2 * self._second(B, (y / slack) @ y.T)
-        return gradient, hessian
-
-    def _solved(self, group: Group, S: Floats) -> tuple[Floats, Floats, Floats]:
-        root = np.linalg.cholesky(group.left + S)
-        B: Floats = cho_solve((root, True), np.eye(len(S)))
-        y = B @ group.columns
-        return B, y, self.bound - (y * group.columns).sum(axis=0)
-
-    def _second(self, B: Floats, P: Floats) -> Floats:
-        """The traces of ``E B E' P`` for all pairs of basis matrices E, E'."""
-        b_, p_ = B.ravel(), P.ravel()
-        aa, ab, ba, bb = (self.places[key] for key in ("aa", "ab", "ba", "bb"))
-        sums = b_[ba] * p_[ab] + b_[ab] * p_[ba] + b_[aa] * p_[bb] + b_[bb] * p_[aa]
-        result: Floats = sums * self.scale
-        return result
-
-    def _matrix(self, entries: Floats) -> Floats:
-        size = int(self.trace.sum())
-        result = np.zeros((size, size))
-        result[self.a, self.b] = entries
-        result[self.b, self.a] = entries
-        return result
-
-    def _dual(self, S: Floats, tau: float) -> float:
-        """A lower bound on the trace of every feasible noise.
-
-        Theorem: for any vectors y_c and weights l_c >= 0 with ``sum l_c y_c y_c' <= I`` (for
-            independent noise: on the diagonal), ``sum l_c (2 y_c'v_c - y_c'W_c y_c - bound)`` is
-            at most the trace of any feasible S.
-        Proof: ``v'(W + S)^-1 v >= 2 y'v - y'(W + S) y`` for every y. So for feasible S,
-            ``0 >= sum l_c (2 y_c'v_c - y_c'W_c y_c - bound) - tr(S sum l_c y_c y_c')``, and the
-            last trace is at most that of S.
-        """
-        weighted = np.zeros_like(S)
-        value = 0.0
-        for group in self.groups:
-            _, y, slack = self._solved(group, S)
-            weights = 1 / (tau * slack)
-            weighted += (y * weights) @ y.T
-            gain = 2 * (y * group.columns).sum(axis=0) - (y * (group.left @ y)).sum(axis=0)
-            value += float(weights @ (gain - self.bound))
-        top = np.linalg.eigvalsh(weighted)[-1] if self.full else np.diag(weighted).max()
-        return value / max(1.0, float(top)) * (1 - 1e-9)
-
-
-def _logdet(S: Floats) -> float:
-    return 2 * float(np.log(np.diag(np.linalg.cholesky(S))).sum())
+def _nearest(share: Floats, bound: float) -> NDArray[np.bool_]:
+    """The few largest of those that are near their bound."""
+    result = np.zeros(len(share), dtype=bool)
+    result[np.argsort(-share, kind="stable")[:_FEW]] = True
+    return result & (share > _NEAR * bound)

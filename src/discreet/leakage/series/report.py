@@ -42,7 +42,8 @@ PUBLICATION: dict[Origin, str] = {
 
 # Releases up to which better noise than equal is looked for: it takes seconds.
 _CORRELATED = 12
-_INDEPENDENT = 50
+_STATIONARY = 60
+_INDEPENDENT = 60
 _SHOWN = 10
 
 
@@ -79,7 +80,7 @@ class Report:
     """That was fitted or given."""
     releases: Releases = field(repr=False)
     fixes: tuple[Design, ...] = field(repr=False)
-    """Noise that meets the target: equal; for few releases also independent and correlated."""
+    """Noise that meets the target: equal; for few releases independent and correlated noise too."""
     origin: Origin
     clipped: float | None = None
     """The share of values outside the bounds: the model does not know that they are clipped."""
@@ -260,6 +261,7 @@ def _assessed(  # noqa: PLR0913 (private: what the two doors above have in commo
     many = len(published.times)
     shapes: list[Shape] = ["equal"]
     shapes += ["independent"] if many <= _INDEPENDENT else []
+    shapes += ["stationary"] if _CORRELATED < many <= _STATIONARY else []
     shapes += ["correlated"] if many <= _CORRELATED else []
     whose = range(len(found.mu))
     others = [looked(one)[2].worst for one in plausible]
