@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import discreet
 from discreet.core.errors import (
@@ -269,3 +270,29 @@ def test_the_penalty_is_chosen_from_public_numbers():
     many = model(method="output").plan(3, rows=100_000).objective.l2
     assert few > 10 * many
     assert math.isclose(model(method="output", l2=0.3).plan(3, rows=10).objective.l2, 0.3)
+
+
+_EXEMPT = {
+    "check_estimators_overwrite_params": "seeded bits are a stream, and a fit reads from it",
+    "check_dtype_object": "the package's errors are ValueErrors, this wants a TypeError",
+    "check_parameters_default_constructible": "relation is an enumeration",
+    "check_fit_idempotent": "noise is drawn anew at every fit, so that two fits differ",
+    "check_supervised_y_2d": "a column of labels is taken without a warning",
+}
+
+
+@parametrize_with_checks(
+    [model(epsilon=1e5, bounds=(-4, 4), classes="public", rows=100, steps=200, learning_rate=2.0)],
+    expected_failed_checks=lambda _: _EXEMPT,
+)
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_public_labels_are_found():
+    x, y = people()
+    assert list(model(classes="public").fit(x, y).classes_) == ["no", "yes"]
+    with pytest.raises(InvalidArgument, match="one class"):
+        model(classes="public").fit(x, np.full(2000, "yes"))
+    assert model().fit(x, y[:, None]).score(x, y) > 0.72

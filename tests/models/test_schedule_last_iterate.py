@@ -15,7 +15,9 @@ from discreet.models.sgd.objectives import Huber, Logistic, Squared
 from discreet.models.sgd.rounding import (
     clipped_rows,
     data_gradient,
+    exact_margins,
     gradient_error,
+    piece_error,
     representable,
     widened,
 )
@@ -79,8 +81,30 @@ def test_gradients_are_within_their_bound():
 
 def test_parameters_in_two_pieces_hardly_move():
     theta = np.random.default_rng(3).normal(size=50)
-    assert np.abs(representable(theta, 50) - theta).max() <= 2**-38 * np.abs(theta).max()
+    for features in (1, 50, 5000, 1 << 16):
+        moved = np.abs(representable(theta, features) - theta).max()
+        assert moved <= piece_error(features) * np.abs(theta).max()
+    assert piece_error(50) < 2**-50
+    assert moved > 0
     assert not representable(np.zeros(3), 3).any()
+    with pytest.raises(InvalidArgument):
+        representable(theta, (1 << 17) + 1)
+
+
+def test_margins_are_exact_but_for_one_addition():
+    rng = np.random.default_rng(4)
+    objective = Huber()
+    x = clipped_rows(rng.normal(size=(50, 300)), 1.0)
+    theta = representable(rng.normal(size=300) * 100, 300)
+    for row, found in zip(x, exact_margins(objective, theta, x), strict=True):
+        pairs = zip(row.tolist(), theta.tolist(), strict=True)
+        true = sum(Fraction(a) * Fraction(b) for a, b in pairs)
+        assert abs(Fraction(found) - true) <= Fraction(2) ** -52 * 200
+    # The same wherever a row stands.
+    order = rng.permutation(50)
+    assert np.array_equal(
+        exact_margins(objective, theta, x)[order], exact_margins(objective, theta, x[order])
+    )
 
 
 # ── the mechanism ─────────────────────────────────────────────────────────────────────────────

@@ -27,6 +27,7 @@ from discreet.models.sgd.rounding import (
     UNIT,
     data_gradient,
     gradient_error,
+    piece_error,
     representable,
     widened,
 )
@@ -213,6 +214,6 @@ def _errors(
     dimension = objective.dimension(features)
     grid = math.sqrt(dimension) * 2.0**exponent / 2
     slope = gradient_error(objective, row_norm=row_norm, radius=radius, share=1.0)
-    pieces = 2.0**-38 * math.sqrt(dimension) * radius  # see `representable`
+    pieces = piece_error(features) * math.sqrt(dimension) * radius
     longest = radius + rate * (objective.lipschitz(row_norm) + objective.l2 * radius)
     return grid + pieces + rate * slope + (dimension + 16) * UNIT * longest

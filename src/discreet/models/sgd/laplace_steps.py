@@ -26,7 +26,7 @@ from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.models.sgd.features import FEATURE_BITS
 from discreet.models.sgd.objectives import Floats, Objective
 from discreet.models.sgd.perturbed import read_records
-from discreet.models.sgd.rounding import exact_margins, representable
+from discreet.models.sgd.rounding import exact_margins, piece_error, representable
 from discreet.models.sgd.schedule import PowerSchedule, best_laplace_scales
 from discreet.models.sgd.slopes import Grid, whole_slopes
 from discreet.noise.bits import Bits, system
@@ -175,6 +175,7 @@ def laplace_descent(  # noqa: PLR0913 - each has a name
     """
     width, n = count("features", features), count("rows", rows)
     taken = n if batch is None else count("batch", batch)
+    piece_error(width)  # refuses too many features before a row is read
     if taken > n:
         raise InvalidArgument(f"batch must not exceed rows={n}, got {taken}.")
     if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):

@@ -24,10 +24,12 @@ from discreet.models.sgd.bolt_on import minimiser_sensitivity
 from discreet.models.sgd.objectives import Floats, Logistic, Norm, Objective, Softmax
 from discreet.models.sgd.rounding import (
     ROW_BITS,
+    UNIT,
     clipped_rows,
     data_gradient,
     gradient_error,
     largest_share,
+    piece_error,
     representable,
     widened,
 )
@@ -119,6 +121,7 @@ def output_perturbation(  # noqa: PLR0913 - four ways to say how much, each name
     """
     width = count("features", features)
     divisor = count("rows", rows)
+    piece_error(width)  # refuses too many features before a row is read
     length = widened(float(positive("row_norm", row_norm)), width)
     g, m = bounded(objective, length)
     share = 1.0 if relation is Relation.REPLACE_ONE else largest_share(divisor, width)
@@ -131,7 +134,8 @@ def output_perturbation(  # noqa: PLR0913 - four ways to say how much, each name
         relation=relation,
         tolerance=_TOLERANCE * g / divisor + error,
     )
-    sensitivity *= 1 + 1e-9
+    # The last step of the slow solver is rounded, too.
+    sensitivity = (sensitivity + 64 * UNIT * _ROOM * g / m) * (1 + 1e-9)
     dimension = objective.dimension(width)
     noise = _noise(
         sensitivity, dimension, epsilon=epsilon, delta=delta, rho=rho, mu=mu, relation=relation

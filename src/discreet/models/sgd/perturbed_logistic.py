@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.accounting.conversion import gaussian_sigma
@@ -57,9 +58,10 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
     ``method``: "laplace steps" is full-batch descent under pure ``epsilon``; "output" adds noise
     to the minimiser (Laplace for a pure ``epsilon``, Gaussian with a ``delta``); "last iterate" is
     full-batch descent with Gaussian noise of which only the end is published (a ``delta`` and
-    replace-one needed). ``bounds`` and ``classes`` are declared. ``rows`` is a public number: under
-    replace-one that of X, under add/remove roughly that. ``l2`` penalises the intercept, too; None
-    chooses it from public numbers.
+    replace-one needed). ``bounds`` and ``classes`` are declared; ``classes="public"`` says that the
+    labels found in y are no secret. ``rows`` is a public number: under replace-one that of X, under
+    add/remove roughly that. ``l2`` penalises the intercept, too; None chooses it from public
+    numbers.
     """
 
     epsilon: float | Fraction = 1.0
@@ -67,7 +69,7 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
     method: Method = "laplace steps"
     relation: Relation = Relation.ADD_REMOVE
     bounds: Bounds = None
-    classes: Sequence[Any] | NDArray[Any] | None = None
+    classes: Sequence[Any] | NDArray[Any] | str | None = None
     rows: int | None = None
     row_norm: float | None = None
     l2: float | None = None
@@ -89,13 +91,7 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
         validate_data(self, X, reset=True, skip_check_array=True)
         table = shaped("X", X)
         matrix_shape(table)
-        if y is None:
-            raise InvalidArgument("requires y to be passed, but the target y is None.")
-        labels = shaped("y", y)
-        if labels.ndim != 1:
-            raise InvalidArgument(
-                f"y should be a 1d array of labels, got {labels.ndim} dimensions."
-            )
+        labels = self._read_labels(y)
         same_rows(table, labels)
         mechanism = self.plan(table.shape[1], rows=self._rows(len(table)))
         mapped = self._feature_map(table.shape[1], names_of(X))
@@ -104,7 +100,7 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
             read = mapped.rows(doubles("X", table))
             theta = mechanism.release(read, self._places(labels), bits=source)
         self.theta_, self.feature_map_, self.mechanism_ = theta, mapped, mechanism
-        self.classes_, self.guarantee_ = self._labels(), mechanism.guarantee
+        self.guarantee_ = mechanism.guarantee
         self.coef_, self.intercept_ = mapped.in_units(theta)
         if isinstance(held, Reservation):
             self.receipt_ = held.receipt
@@ -151,9 +147,9 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: object) -> Floats:
         """Margins: of the second class against the first, or one for each of several classes."""
         check_is_fitted(self)
-        validate_data(self, X, reset=False, skip_check_array=True)
         table = shaped("X", X)
         matrix_shape(table)
+        validate_data(self, X, reset=False, skip_check_array=True)
         if not len(table):
             raise InvalidArgument("X has 0 sample(s) while a minimum of 1 is required.")
         rows = self.feature_map_.rows(doubles("X", table))
@@ -230,21 +226,50 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
         return Logistic(l2=l2) if number == 2 else Softmax(classes=number, l2=l2)
 
     def _labels(self) -> NDArray[Any]:
-        if self.classes is None:
-            raise InvalidArgument("classes must be declared: the labels that can occur.")
+        if isinstance(self.classes, str) or self.classes is None:
+            if self.classes == "public" and hasattr(self, "classes_"):
+                known: NDArray[Any] = self.classes_
+                return known
+            raise InvalidArgument(
+                "classes must be declared: the labels that can occur, or 'public' if the labels "
+                "found in y are no secret."
+            )
         found = np.unique(np.asarray(self.classes))
         if len(found) < 2:
             raise InvalidArgument(
-                "classes must name at least two labels: there is nothing to learn."
+                "classes must name two labels or more: there is nothing to learn."
             )
         return found
+
+    def _read_labels(self, y: object) -> NDArray[Any]:
+        """Labels as they are given; their values are looked at only where they are public."""
+        if y is None:
+            raise InvalidArgument("requires y to be passed, but the target y is None.")
+        given = shaped("y", y)
+        if given.ndim == 2 and given.shape[1] == 1:
+            given = given[:, 0]
+        if given.ndim != 1:
+            raise InvalidArgument(f"y should be a 1d array of labels, got {given.ndim} dimensions.")
+        if isinstance(self.classes, str) and self.classes == "public":
+            if given.dtype.kind == "f" and not np.isfinite(given).all():
+                raise OutOfDomain("y contains NaN or infinity: drop or replace missing labels.")
+            check_classification_targets(given)
+            self.classes_ = np.unique(given)
+            if len(self.classes_) < 2:
+                raise InvalidArgument("y holds one class only: there is nothing to learn.")
+        else:
+            self.classes_ = self._labels()
+        return given
 
     def _places(self, labels: NDArray[Any]) -> Floats:
         places = np.full(len(labels), -1.0)
         for place, label in enumerate(self._labels()):
             places[labels == label] = place
         if (places < 0).any():
-            raise OutOfDomain("y holds labels that are not among the declared classes.")
+            raise OutOfDomain(
+                "y holds labels that are not among the declared classes: declare them, or map "
+                "them to one that is."
+            )
         return places
 
     def _rows(self, present: int) -> int:

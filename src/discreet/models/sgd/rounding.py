@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from discreet.core.errors import OutOfDomain
+from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.models.sgd.objectives import Floats, Norm, Objective
 
 # Twice the unit of rounding, which leaves room for terms of the second order.
@@ -22,6 +22,7 @@ CHUNK = 1 << 10
 # Bits of an entry of a row, and of an exact sum of products.
 ROW_BITS = 20
 _SUM_BITS = 52
+_FEWEST_BITS = 15
 # Numbers in a table; where the number of rows is private, bounds hold for all tables up to here.
 _MOST_CELLS = 1 << 33
 
@@ -57,14 +58,26 @@ def largest_share(rows: int, features: int) -> float:
 
 
 def representable(theta: Floats, features: int) -> Floats:
-    """Parameters rounded to two pieces: by at most ``2**-38`` of the largest (2**-50 for few)."""
+    """Parameters rounded to two pieces: each by at most `piece_error` of the largest."""
     first, second = _pieces(theta, features)
     return first + second
 
 
+def piece_error(features: int) -> float:
+    """What `representable` may take from a parameter, in units of the largest."""
+    return 2.0 ** (-2 * _piece_bits(features))
+
+
+def _piece_bits(features: int) -> int:
+    bits = _SUM_BITS - ROW_BITS - math.ceil(math.log2(features + 1))
+    if bits < _FEWEST_BITS:
+        raise InvalidArgument("features must be at most 2**16: margins would not be exact.")
+    return bits
+
+
 def _pieces(theta: Floats, features: int) -> tuple[Floats, Floats]:
     """The leading bits of parameters, and the bits after them."""
-    bits = _SUM_BITS - ROW_BITS - math.ceil(math.log2(features + 1))
+    bits = _piece_bits(features)
     place = bits - math.frexp(float(np.abs(theta).max()))[1]
     first = np.ldexp(np.rint(np.ldexp(theta, place)), -place)
     second = np.ldexp(np.rint(np.ldexp(theta - first, place + bits)), -place - bits)
