@@ -35,6 +35,8 @@ _REACH = 16
 _TABLE_BITS = 11
 _WEIGHT_BITS = 40
 _CHUNK = 1 << 13
+# Weights of this many classes can be added up exactly.
+_MOST_CLASSES = 4096
 # Squares of slopes of this many bits can be added up exactly.
 _FINEST = 22
 # Less than all that rounding can add in a root, a quotient and a product.
@@ -97,12 +99,12 @@ def whole_slopes(objective: Objective, grid: Grid) -> Slopes:
             return lambda margins, targets, caps: np.clip(
                 np.rint((margins - targets) * (weight * unit)), *_both(caps)
             )
-        case Softmax():
+        case Softmax(classes=classes) if classes <= _MOST_CLASSES:
             return lambda margins, targets, caps: _softmax(margins, targets, caps, unit=unit)
         case _:
             raise Unsupported(
                 f"{type(objective).__name__} has no slopes in whole numbers; train Logistic, "
-                "Softmax, Huber or Squared."
+                f"Softmax of up to {_MOST_CLASSES} classes, Huber or Squared."
             )
 
 
