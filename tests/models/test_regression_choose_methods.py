@@ -3,6 +3,7 @@
 import itertools
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,7 +14,14 @@ from discreet.core.relation import Relation
 from discreet.models.regression.best import BestLinearRegression
 from discreet.models.regression.boosted import MATRIX, Boosted
 from discreet.models.regression.choose import METHODS, choose
-from discreet.models.regression.descent import gradient_square, products, steps_of
+from discreet.models.regression.descent import (
+    Coded,
+    Coding,
+    coded,
+    gradient_square,
+    products,
+    steps_of,
+)
 from discreet.models.regression.forecast import made_up, simulate
 from discreet.models.regression.gradient import MEANS, PRODUCTS, Gradient, norm_counts
 from discreet.models.regression.guard import Level, box_map
@@ -26,6 +34,7 @@ from discreet.models.regression.quantiles import (
     radius_counts,
     radius_move,
 )
+from discreet.models.regression.tables import ArrayRows, empty
 from discreet.models.regression.task import Task, spend
 from discreet.noise.bits import seeded
 from discreet.queries.budget import budget
@@ -127,8 +136,13 @@ def test_products_are_exact_sums_over_rows_and_bounded():
     x[0], y[0] = 1e9, 1e9
     x[1], y[1] = 3.0, -1e9  # a corner of the box, the largest residual
     theta = steps_of(np.array([3.0, -2.0, 5.0, 0.25]), grid)
-    whole = products(mapped, theta, clip, x, y)
-    each = [products(mapped, theta, clip, x[i : i + 1], y[i : i + 1]) for i in range(len(x))]
+    kept, anew = coded(ArrayRows(x, y), mapped), Coding(ArrayRows(x, y), mapped)
+    assert isinstance(kept, Coded)
+    whole, again = (
+        rows.add_up(partial(products, theta, clip), start=empty(4)) for rows in (kept, anew)
+    )
+    assert whole.tolist() == again.tolist()
+    each = [products(theta, clip, mapped.codes(x[i : i + 1], y[i : i + 1])) for i in range(len(x))]
     assert whole.tolist() == np.sum(each, axis=0).tolist()
     lengths = [int(sum(int(v) ** 2 for v in one)) for one in each]
     assert max(lengths) <= gradient_square(grid, clip)

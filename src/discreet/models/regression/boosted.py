@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from discreet.models.inputs import Floats
-from discreet.models.regression.descent import descend, gradient_square, noisy_gram
+from discreet.models.regression.descent import coded, descend, gradient_square, noisy_gram
 from discreet.models.regression.gradient import PRODUCTS, RADIUS, norm_counts
 from discreet.models.regression.guard import (
     INTERCEPT,
@@ -95,15 +95,16 @@ class Boosted:
         mapped = self._mapped(rows, task, noises=noises, bits=bits)
         grid = mapped.lattice
         (noise,) = noises.additive(MATRIX)
-        matrix = noisy_gram(rows, mapped, noise=noise, bits=bits)
+        codes = coded(rows, mapped)
+        matrix = noisy_gram(codes, grid, noise=noise, bits=bits)
         sigma = noise.std / grid.steps**2
         # As in K33: lift the matrix above the edge of its own noise.
         edge = sigma * (math.sqrt(2 * grid.columns) + 1)
         penalty = max(0.0, edge - float(np.linalg.eigvalsh(matrix)[0]))
         step = np.asarray(np.linalg.inv(matrix + penalty * np.eye(grid.columns)), dtype=np.float64)
         theta = descend(
-            rows,
-            mapped,
+            codes,
+            grid,
             noises=noises.additive(PRODUCTS),
             clip=self._clip(grid),
             step=step,

@@ -6,15 +6,18 @@ before each round: no order of summation can make the residual of one row depend
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.mechanisms.additive import Additive
-from discreet.models.inputs import Floats
+from discreet.models.inputs import Floats, doubles
 from discreet.models.regression.lattice import Lattice
-from discreet.models.regression.rows import Ints, RowMap
-from discreet.models.regression.tables import Rows, empty
+from discreet.models.regression.rows import CHUNK, Ints, RowMap
+from discreet.models.regression.tables import ArrayRows, Rows, empty
 from discreet.noise.bits import Bits
 
 # Coefficients on the grid: below 2**23 steps of 2**-16, so that predictions stay below 2**53.
@@ -37,32 +40,69 @@ def steps_of(theta: Floats, lattice: Lattice) -> Floats:
     return np.clip(np.rint(theta * scale), -_LARGEST, _LARGEST)
 
 
-def products(rows: RowMap, steps: Floats, clip: int, x: Floats, y: Floats) -> Ints:
+@dataclass(frozen=True, slots=True, eq=False)
+class Coded:
+    """Rows as whole steps, kept in 16 bits: coded once, read in every round. Private."""
+
+    codes: NDArray[np.int16] = field(repr=False)
+
+    def add_up(self, piece: Callable[[Floats], Ints], *, start: Ints) -> Ints:
+        """``start`` plus the sum of ``piece`` over chunks of rows, exactly."""
+        total = start.copy()
+        for first in range(0, len(self.codes), CHUNK):
+            total += piece(self.codes[first : first + CHUNK].astype(np.float64))
+        return total
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coding:
+    """Rows that are elsewhere: coded anew in every round."""
+
+    rows: Rows = field(repr=False)
+    map: RowMap
+
+    def add_up(self, piece: Callable[[Floats], Ints], *, start: Ints) -> Ints:
+        """``start`` plus the sum of ``piece`` over all pieces of the table, exactly."""
+        return self.rows.add_up(lambda x, y: piece(self.map.codes(x, y)), start=start)
+
+
+def coded(rows: Rows, mapped: RowMap) -> Coded | Coding:
+    """Codes of rows in memory are kept; others are made when they are needed."""
+    if not isinstance(rows, ArrayRows):
+        return Coding(rows, mapped)
+    many, width = len(rows.x), mapped.lattice.columns + mapped.lattice.outputs
+    codes = np.empty((many, width), dtype=np.int16)
+    for first in range(0, many, CHUNK):
+        chunk = slice(first, first + CHUNK)
+        codes[chunk] = mapped.codes(doubles("X", rows.x[chunk]), doubles("y", rows.y[chunk]))
+    return Coded(codes)
+
+
+def products(steps: Floats, clip: int, codes: Floats) -> Ints:
     """Exact products of rows and clipped residuals, summed over some rows: private."""
-    codes = rows.codes(x, y)
     design, target = codes[:, :-1], codes[:, -1]
     predicted = np.rint((design @ steps) * 2.0**-_PLACES)
     residuals = np.clip(target - predicted, -clip, clip)
     return np.asarray(design.T @ residuals).astype(np.int64)
 
 
-def gram(rows: RowMap, x: Floats, y: Floats) -> Ints:
+def gram(codes: Floats) -> Ints:
     """The exact Gram matrix of some rows, flat: private."""
-    design = rows.codes(x, y)[:, :-1]
+    design = codes[:, :-1]
     return (design.T @ design).astype(np.int64).ravel()
 
 
-def noisy_gram(rows: Rows, mapped: RowMap, *, noise: Additive, bits: Bits) -> Floats:
+def noisy_gram(rows: Coded | Coding, lattice: Lattice, *, noise: Additive, bits: Bits) -> Floats:
     """The Gram matrix with symmetric noise, in mapped units (K9, shape c)."""
-    size = mapped.lattice.columns
-    exact = rows.add_up(partial(gram, mapped), start=empty(size * size))
+    size = lattice.columns
+    exact = rows.add_up(gram, start=empty(size * size))
     noisy = np.asarray(noise.release(exact, bits=bits), dtype=np.float64).reshape(size, size)
-    return np.asarray((noisy + noisy.T) / (2 * mapped.lattice.steps**2))
+    return np.asarray((noisy + noisy.T) / (2 * lattice.steps**2))
 
 
 def descend(
-    rows: Rows,
-    mapped: RowMap,
+    rows: Coded | Coding,
+    grid: Lattice,
     *,
     noises: list[Additive],
     clip: int,
@@ -78,11 +118,10 @@ def descend(
         functions of what was released, so composition is adaptive.
     Source: Abadi et al. 2016 with all rows in each round; Tang et al. 2023 for the preconditioner.
     """
-    grid = mapped.lattice
     theta, mean = np.zeros(grid.columns), np.zeros(grid.columns)
     first = len(noises) // 2
     for turn, noise in enumerate(noises):
-        piece = partial(products, mapped, steps_of(theta, grid), clip)
+        piece = partial(products, steps_of(theta, grid), clip)
         exact = rows.add_up(piece, start=empty(grid.columns))
         noisy = np.asarray(noise.release(exact, bits=bits), dtype=np.float64)
         theta = theta + step @ (noisy / (grid.steps * grid.target_steps))

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from discreet.models.inputs import Floats
-from discreet.models.regression.descent import descend, gradient_square
+from discreet.models.regression.descent import coded, descend, gradient_square
 from discreet.models.regression.guard import (
     INTERCEPT,
     target_level,
@@ -92,8 +92,8 @@ class Gradient:
         mu = moved * math.sqrt(len(steps)) / steps[0].std
         rate = min(self.steepest, self.caution * task.rows * mu) / max(task.rows, 1.0)
         theta = descend(
-            rows,
-            mapped,
+            coded(rows, mapped),
+            grid,
             noises=steps,
             clip=self._clip(grid),
             step=rate * np.eye(grid.columns),
