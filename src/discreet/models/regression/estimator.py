@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import NotFittedError
 
@@ -24,7 +22,6 @@ from discreet.ledger.account import Account
 from discreet.models.inputs import (
     Bounds,
     Floats,
-    bounds_of,
     doubles,
     matrix_shape,
     names_of,
@@ -33,6 +30,7 @@ from discreet.models.inputs import (
     target_table,
 )
 from discreet.models.regression.lattice import Lattice
+from discreet.models.regression.mapping import HowScaled, declare, row_map
 from discreet.models.regression.moments import (
     SCALING_SHARE,
     SQUARES_SHARE,
@@ -40,8 +38,9 @@ from discreet.models.regression.moments import (
     PrivateMoments,
     plan_moments,
 )
-from discreet.models.regression.rows import Mapping, RowMap, box_radius, flat_sums, read_sums
-from discreet.models.regression.scaling import Scaling, histogram_moves, private_scaling
+from discreet.models.regression.published import Constants, plan_published
+from discreet.models.regression.rows import Mapping, flat_sums, read_sums
+from discreet.models.regression.scaling import histogram_moves
 from discreet.models.regression.solve import Solution, adassp, penalised, psd, ssp
 from discreet.models.regression.stream import SourceRows
 from discreet.models.regression.tables import ArrayRows, Rows, empty
@@ -58,12 +57,6 @@ from discreet.table.charge import reserved
 Method: TypeAlias = Literal["psd", "ssp", "adassp", "ridge"]
 Solver: TypeAlias = Callable[[PrivateMoments], Solution]
 
-# Radius of the ball, in roots of the number of features: for scales that are deviations, and for
-# scales that are half the declared range.
-_RADIUS = 0.75
-_RADIUS_OF_BOUNDS = 0.5
-_CLIP = 3.0
-
 
 class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     """Least squares from noisy moments. Bounds are declared, and everything released is counted.
@@ -74,7 +67,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     found with ``scaling_share`` of the budget). ``mapping`` brings rows into the unit ball: "ball"
     projects those beyond ``radius`` (in roots of the number of features), "box" makes the ball hold
     the whole box, "row" uses directions only. ``method``: "psd" (default), "adassp", "ssp",
-    "ridge" with ``alpha``, or a function from released moments to a `Solution`.
+    "ridge" with ``alpha``, or a function from released moments to a `Solution`; ``constants`` may
+    be the published ones of Wang or of Kalaja's thesis, at their true cost.
 
     Theorem: a fit keeps ``guarantee_`` under ``relation``; all attributes are post-processing of
         ``moments_`` (and of the private scaling).
@@ -91,7 +85,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         target_bounds: Bounds = None,
         method: Method | Solver = "psd",
         alpha: float = 1.0,
-        scaling: Literal["bounds", "private"] | Scaling = "bounds",
+        constants: Literal["exact"] | Constants = "exact",
+        scaling: HowScaled = "bounds",
         mapping: Mapping = "ball",
         radius: float | None = None,
         fit_intercept: bool = True,
@@ -112,6 +107,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.target_bounds = target_bounds
         self.method = method
         self.alpha = alpha
+        self.constants = constants
         self.scaling = scaling
         self.mapping = mapping
         self.radius = radius
@@ -130,16 +126,21 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """A clone charges the same account: it must not be copied."""
         return type(self)(**self.get_params(deep=False))
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Release moments of these rows and fit."""
+    def fit(self, X: Any, y: Any, units: Any = None) -> Self:
+        """Release moments of these rows and fit.
+
+        ``units`` says whose each row is; of each unit the first ``rows_per_unit`` rows are used.
+        Without it every row must be of another unit, or ``rows_per_unit`` be true of the data.
+        """
         x, table = shaped("X", X), target_table(y)
         matrix_shape(x)
         same_rows(x, table)
-        names = names_of(X)
-        flat = np.ndim(y) == 1
-        self._fit_rows(ArrayRows(x, table), names=names)
-        self._flat = flat
-        self._publish()
+        owners = None if units is None else shaped("units", units)
+        if owners is not None and owners.shape != (len(x),):
+            raise InvalidArgument("units must be one value for each row.")
+        rows = ArrayRows(x, table, owners, self.rows_per_unit)
+        self._flat = np.ndim(y) == 1
+        self._fit_rows(rows, names=names_of(X))
         return self
 
     def fit_source(
@@ -154,9 +155,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         if not rows.names or not rows.targets:
             raise InvalidArgument("features and target must name columns.")
         check_columns(rows.source, [*rows.names, *rows.targets])
-        self._fit_rows(rows, names=rows.names)
         self._flat = isinstance(target, str)
-        self._publish()
+        self._fit_rows(rows, names=rows.names)
         return self
 
     def plan(self, *, features: int, outputs: int = 1) -> MomentsPlan:
@@ -167,6 +167,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             intercept=self.intercept_scale if self.fit_intercept else 0.0,
         )
         private = isinstance(self.scaling, str) and self.scaling == "private"
+        if self.constants != "exact":
+            return self._published(lattice, private=private)
         wanted = histogram_moves(
             features, outputs, relation=self.relation, rows_per_unit=self.rows_per_unit
         )
@@ -183,10 +185,39 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             scaling_share=self.scaling_share,
         )
 
+    def _published(self, lattice: Lattice, *, private: bool) -> MomentsPlan:
+        """Noise as published, if it keeps the nominal claim."""
+        if (
+            private
+            or self.epsilon is None
+            or self.delta is None
+            or not isinstance(self.method, str)
+        ):
+            raise InvalidArgument(
+                "Published constants take epsilon and delta, a named method and a declared scaling."
+            )
+        return plan_published(
+            lattice,
+            method=str(self.method),
+            constants=cast("Constants", self.constants),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            relation=self.relation,
+            rows_per_unit=self.rows_per_unit,
+        )
+
     def _fit_rows(self, rows: Rows, *, names: tuple[str, ...] | None) -> None:
         plan = self.plan(features=rows.features, outputs=rows.outputs)
         solver = self._solver()
-        declared = self._declared(rows, names)
+        declared = declare(
+            bounds=self.bounds,
+            target_bounds=self.target_bounds,
+            scaling=self.scaling,
+            mapping=self.mapping,
+            features=rows.features,
+            outputs=rows.outputs,
+            names=names,
+        )
         source = system() if self.bits is None else self.bits
         held = (
             nullcontext()
@@ -194,7 +225,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             else reserved(self.account, plan.guarantee, label=self.label, bits=source)
         )
         with held as reservation:
-            mapped = self._mapped(rows, plan, declared, source)
+            mapped = row_map(rows, plan, declared=declared, radius=self.radius, bits=source)
             size = (plan.lattice.columns + plan.lattice.outputs) ** 2 + 1
             flat = rows.add_up(partial(flat_sums, mapped), start=empty(size))
             moments = plan.release(read_sums(plan.lattice, flat), rows=mapped, bits=source)
@@ -215,6 +246,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+        self._publish()
 
     def _solver(self) -> Solver:
         if callable(self.method):
@@ -232,75 +264,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def _ridge(self, moments: PrivateMoments) -> Solution:
         """``alpha`` is in the units of scaled features, as in scikit-learn."""
         return penalised(moments, self.alpha / moments.map.radius**2)
-
-    def _declared(
-        self, rows: Rows, names: tuple[str, ...] | None
-    ) -> tuple[Floats, Floats, Floats, Floats]:
-        """Bounds of features and targets; infinite where features have none and need none."""
-        d, k = rows.features, rows.outputs
-        if self.mapping not in ("ball", "row", "box"):
-            raise InvalidArgument(f"mapping must be 'ball', 'row' or 'box', got {self.mapping!r}.")
-        if self.target_bounds is None:
-            raise InvalidArgument("target_bounds must be declared: (lower, upper) of the target.")
-        target = bounds_of("target_bounds", self.target_bounds, columns=k)
-        if self.bounds is None:
-            if not isinstance(self.scaling, Scaling) or self.mapping == "box":
-                raise InvalidArgument(
-                    "bounds must be declared: (lower, upper) of each feature. Only with a declared "
-                    "scaling and mapping='ball' or 'row' can a feature be unbounded."
-                )
-            return np.full(d, -np.inf), np.full(d, np.inf), *target
-        return *bounds_of("bounds", self.bounds, columns=d, names=names), *target
-
-    def _mapped(
-        self,
-        rows: Rows,
-        plan: MomentsPlan,
-        declared: tuple[Floats, Floats, Floats, Floats],
-        bits: Bits,
-    ) -> RowMap:
-        lower, upper, target_lower, target_upper = declared
-        d = rows.features
-        target_centre = (target_lower + target_upper) / 2
-        target_half = (target_upper - target_lower) / 2
-        factor = _RADIUS
-        if isinstance(self.scaling, Scaling):
-            centre, scale = self.scaling.arrays(d)
-        elif self.scaling == "private":
-            found = private_scaling(
-                rows,
-                lower=np.concatenate((lower, target_lower)),
-                upper=np.concatenate((upper, target_upper)),
-                noises=plan.scaling,
-                bits=bits,
-            )
-            centre, scale = found.centre[:d], found.scale[:d]
-            target_centre, target_half = _kept_target(
-                target_lower, target_upper, found.centre[d:], found.scale[d:], found.seen[d:]
-            )
-            lower, upper = _kept_box(lower, upper, centre, scale)
-        elif self.scaling == "bounds":
-            centre, scale = (lower + upper) / 2, (upper - lower) / 2
-            factor = _RADIUS_OF_BOUNDS
-        else:
-            raise InvalidArgument(
-                f"scaling must be 'bounds', 'private' or a Scaling, got {self.scaling!r}."
-            )
-        if self.mapping == "box":
-            radius = box_radius(lower, upper, centre, scale)
-        else:
-            radius = math.sqrt(d) * (factor if self.radius is None else self.radius)
-        return RowMap(
-            lattice=plan.lattice,
-            mapping=self.mapping,
-            lower=lower,
-            upper=upper,
-            centre=centre,
-            scale=scale,
-            radius=radius,
-            target_centre=target_centre,
-            target_half=target_half,
-        )
 
     def _publish(self) -> None:
         """Coefficients in original units, where the map is linear."""
@@ -358,19 +321,3 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 f"{self.n_features_in_} features as input."
             )
         return doubles("X", table)
-
-
-def _kept_target(
-    lower: Floats, upper: Floats, centre: Floats, scale: Floats, seen: NDArray[np.bool_]
-) -> tuple[Floats, Floats]:
-    """Targets are clipped a few deviations from the centre that was found, within the bounds."""
-    low = np.where(seen, np.maximum(lower, centre - _CLIP * scale), lower)
-    high = np.where(seen, np.minimum(upper, centre + _CLIP * scale), upper)
-    return (low + high) / 2, (high - low) / 2
-
-
-def _kept_box(lower: Floats, upper: Floats, centre: Floats, scale: Floats) -> tuple[Floats, Floats]:
-    """A box around what was found that is not empty, whatever the noise."""
-    low = np.maximum(lower, centre - 2 * _CLIP * scale)
-    high = np.minimum(upper, centre + 2 * _CLIP * scale)
-    return np.minimum(low, centre), np.maximum(high, centre)

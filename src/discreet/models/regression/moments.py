@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import check
+from discreet.core import check, events
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
@@ -43,8 +43,16 @@ class Statistic:
     name: str
     guarantee: Guarantee
 
+    @property
+    def mu(self) -> float:
+        """How many deviations of its noise one step of the relation moves it, at most."""
+        event = self.guarantee.event
+        if not isinstance(event, events.DiscreteGaussian):
+            raise Unsupported("Only discrete Gaussian noise has a mu here.")
+        return math.sqrt(event.shift_squared / event.variance)
+
     def __str__(self) -> str:
-        return f"{self.name}: {self.guarantee!r}"
+        return f"{self.name}: mu {self.mu:.4g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -37,6 +37,8 @@ class ArrayRows:
 
     x: NDArray[Any] = field(repr=False)
     y: NDArray[Any] = field(repr=False)
+    units: NDArray[Any] | None = field(default=None, repr=False)
+    rows_per_unit: int = 1
 
     @property
     def features(self) -> int:
@@ -51,10 +53,30 @@ class ArrayRows:
     def add_up(self, piece: Piece, *, start: Ints) -> Ints:
         """``start`` plus the sum of ``piece`` over chunks of rows."""
         total = start.copy()
+        kept = None if self.units is None else first_rows(self.units, self.rows_per_unit)
         for first in range(0, len(self.x), CHUNK):
             chunk = slice(first, first + CHUNK)
-            total += piece(doubles("X", self.x[chunk]), doubles("y", self.y[chunk]))
+            x, y = doubles("X", self.x[chunk]), doubles("y", self.y[chunk])
+            if kept is not None:
+                x, y = x[kept[chunk]], y[kept[chunk]]
+            total += piece(x, y)
         return total
+
+
+def first_rows(units: NDArray[Any], most: int) -> NDArray[np.bool_]:
+    """Which rows are among the first ``most`` of their unit.
+
+    Theorem: whether a row is kept depends on the rows of its own unit alone.
+    """
+    _, codes = np.unique(units, return_inverse=True)
+    order = np.argsort(codes, kind="stable")
+    ranked = codes[order]
+    starts = np.flatnonzero(np.diff(ranked, prepend=-1))
+    lengths = np.diff(np.append(starts, len(ranked)))
+    places = np.arange(len(ranked)) - np.repeat(starts, lengths)
+    kept = np.zeros(len(units), dtype=bool)
+    kept[order] = places < most
+    return kept
 
 
 def empty(size: int) -> Ints:

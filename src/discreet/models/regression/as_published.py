@@ -1,0 +1,125 @@
+"""Regression as published: scaled by exact statistics of the private rows. Not private.
+
+For studies on public data and for audits. It takes seeded bits only, so nothing made here can be
+released or charged, and it says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from discreet.core.errors import InvalidArgument, NotCertified
+from discreet.models.inputs import Floats
+from discreet.models.regression.lattice import Lattice
+from discreet.models.regression.moments import PrivateMoments
+from discreet.models.regression.published import Constants, plan_published
+from discreet.models.regression.rows import Mapping, RowMap, sums
+from discreet.noise.bits import Bits
+
+Policy: TypeAlias = Literal[1, 2]
+STATEMENT = "no DP guarantee"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PublishedScaling:
+    """Exact means, deviations and maxima of rows (K16, K19, K20): data-dependent."""
+
+    centre: Floats
+    scale: Floats
+    radius: float
+    target_centre: float
+    target_half: float
+    mapping: Literal["max", "row"]
+
+    is_private: bool = field(default=False, init=False)
+
+    def rows(self, lattice: Lattice) -> RowMap:
+        """The map of rows with these statistics."""
+        mapping: Mapping = "row" if self.mapping == "row" else "ball"
+        many = len(self.centre)
+        return RowMap(
+            lattice=lattice,
+            mapping=mapping,
+            lower=np.full(many, -np.inf),
+            upper=np.full(many, np.inf),
+            centre=self.centre,
+            scale=self.scale,
+            radius=self.radius,
+            target_centre=np.array([self.target_centre]),
+            target_half=np.array([self.target_half]),
+        )
+
+
+def published_scaling(
+    x: Floats, y: Floats, *, mapping: Literal["max", "row"] = "max", centred: bool = True
+) -> PublishedScaling:
+    """Standardise, then divide by the largest norm (K19) or each row by its own (K17)."""
+    centre, scale = x.mean(axis=0), x.std(axis=0, ddof=1)
+    scale = np.where(scale > 0, scale, 1.0)
+    middle = float(y.mean()) if centred else 0.0
+    radius = float(np.linalg.norm((x - centre) / scale, axis=1).max()) if mapping == "max" else 1.0
+    return PublishedScaling(
+        centre=centre,
+        scale=scale,
+        radius=radius,
+        target_centre=middle,
+        target_half=float(np.abs(y - middle).max()),
+        mapping=mapping,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AsPublished:
+    """What a curator would publish: moments, and the statistics themselves under policy 2."""
+
+    moments: PrivateMoments
+    scaling: PublishedScaling
+    policy: Policy
+    nominal: tuple[float, float]
+
+    is_private: bool = field(default=False, init=False)
+
+    @property
+    def statement(self) -> str:
+        """What the ledger must print (K26)."""
+        how = (
+            "withheld, but the coefficients depend on them without noise"
+            if self.policy == 1
+            else "published as they are"
+        )
+        epsilon, delta = self.nominal
+        return (
+            f"{STATEMENT} (nominal epsilon {epsilon:g}, delta {delta:g}): means, deviations and "
+            f"maxima are exact statistics of the private rows, {how}."
+        )
+
+
+def as_published(  # noqa: PLR0913 - one demonstrator, each choice named
+    x: Floats,
+    y: Floats,
+    *,
+    epsilon: float,
+    delta: float,
+    bits: Bits,
+    mapping: Literal["max", "row"] = "max",
+    policy: Policy = 2,
+    method: Literal["ssp", "adassp"] = "adassp",
+    constants: Constants = "thesis",
+    intercept: float = 0.0,
+) -> AsPublished:
+    """Run a published pipeline, on public data or for an audit: seeded bits only."""
+    if bits.private:
+        raise NotCertified(f"{STATEMENT}: use seeded bits, or PrivateLinearRegression.")
+    if policy not in (1, 2):
+        raise InvalidArgument(f"policy must be 1 or 2, got {policy!r}.")
+    scaling = published_scaling(x, y, mapping=mapping)
+    lattice = Lattice.of(features=x.shape[1], intercept=intercept)
+    plan = plan_published(
+        lattice, method=method, constants=constants, epsilon=epsilon, delta=delta, certified=False
+    )
+    rows = scaling.rows(lattice)
+    moments = plan.release(sums(rows, x, y[:, None]), rows=rows, bits=bits)
+    return AsPublished(moments=moments, scaling=scaling, policy=policy, nominal=(epsilon, delta))
