@@ -443,6 +443,62 @@ SGD = (
     ),
 )
 
+# Tables in `regression_data`: how many regressors decides who can take part.
+_TABLES = (
+    "concrete",
+    "wine",
+    "smokers",
+    "grades",
+    "computers",
+    "California",
+    "wages",
+    "diamonds",
+    "flights",
+    "Galton",
+    "schooling",
+    "heights",
+    "carats",
+)
+_SINGLE = {"Galton", "schooling", "heights", "carats"}
+
+
+def regression(number: int, name: str, *, given: bool = False) -> tuple[Case, ...]:
+    """The error of predictions for one table, at four epsilons."""
+    peers = {"diffprivlib": NONE, "noisy_descent": NONE}
+    if name in _SINGLE and not given:
+        peers["opendp"] = NONE
+    return tuple(
+        Case(
+            name=f"regression, {name}, epsilon {epsilon}",
+            kind="regression_error",
+            params={"table": number, "epsilon": epsilon, "delta": 1e-6, "fits": 2, "given": given},
+            warm={"fits": 0},
+            peers=peers,
+            once=True,
+        )
+        for epsilon in (0.1, 0.3, 1.0, 3.0)
+    )
+
+
+_SIZE: Params = {"n": MILLION, "d": 20, "epsilon": 1.0}
+REGRESSION = (
+    Case(
+        name="linear regression, 1e6 rows x 20, from moments",
+        kind="regression_fit",
+        params={**_SIZE, "best": 0},
+        warm=WARM,
+        peers={"diffprivlib": NONE},
+    ),
+    Case(
+        name="linear regression, 1e6 rows x 20, method chosen",
+        kind="regression_fit",
+        params={**_SIZE, "best": 1},
+        warm=WARM,
+        peers={"diffprivlib": NONE},
+    ),
+    *(case for number, name in enumerate(_TABLES) for case in regression(number, name)),
+)
+
 SUITES: Mapping[str, tuple[Case, ...]] = {
     "noise": NOISE,
     "accounting": ACCOUNTING,
@@ -453,5 +509,6 @@ SUITES: Mapping[str, tuple[Case, ...]] = {
     "disclosure": DISCLOSURE,
     "local": LOCAL,
     "median": MEDIANS,
+    "regression": REGRESSION,
     "sgd": SGD,
 }

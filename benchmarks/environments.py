@@ -63,6 +63,7 @@ def peers() -> dict[str, Peer]:
         for name, entry in pins.items()
     }
     known["ours"] = Peer(name="ours", label="discreet")
+    known["noisy_descent"] = Peer(name="noisy_descent", label="plain noisy gradient descent")
     known["numpy"] = Peer(name="numpy", label="NumPy (limit, not private)")
     known["duckdb"] = Peer(name="duckdb", label="DuckDB (plain SQL, not private)")
     return known

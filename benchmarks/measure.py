@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from benchmarks import adult, visits
+from benchmarks import adult, regression_data, visits
 from benchmarks.cases import Case
 from benchmarks.environments import HERE, ROOT, Peer
 
@@ -72,6 +72,8 @@ def job(case: Case, peer: str) -> dict[str, Any]:
     if params.pop("adult", None):
         params["file"] = str(adult.file())
         warm = {name: value for name, value in {**params, **case.warm}.items() if name != "adult"}
+    if case.kind == "regression_error" and not params["given"]:
+        regression_data.file(int(params["table"]))
     if case.repetitions:
         told["truth"] = visits.truth(params["file"], keys=params["keys"])
     return {**told, "params": params, "warm": warm}

@@ -39,6 +39,7 @@ ERRORS = {
     "local": "√n RMSE",
     "median": "RMSE",
     "sgd": "accuracy",
+    "regression": "relative error",
 }
 """What the answers of a suite are."""
 

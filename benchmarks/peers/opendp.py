@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import opendp.prelude as dp
 from numpy.typing import NDArray
+from opendp.extras.sklearn.linear_model._make_private_theil_sen import make_private_theil_sen
 
 dp.enable_features("contrib", "honest-but-curious")
 
@@ -168,3 +169,34 @@ def _rmse(median: Callable[[], float], truth: float, repetitions: int) -> float:
 
 def _drop(_: object) -> None:
     """The answer is the time."""
+
+
+def regression_error(
+    *,
+    table: int,
+    epsilon: float,
+    delta: float,  # noqa: ARG001 - it spends none
+    fits: int,
+    given: int,
+) -> Callable[[], float]:
+    """The mean error over splits and fits of Theil-Sen, which takes one regressor."""
+    held = np.load(f".bench/data/regression-{'given' if given else 'own'}-{table}.npz")
+    low, high = float(held["lower"][0]), float(held["upper"][0])
+    target = float(held["target"][0]), float(held["target"][1])
+    x, y = np.clip(held["x"][:, 0], low, high), np.clip(held["y"], *target)
+
+    def scaled(scale: float) -> dp.Measurement:
+        return make_private_theil_sen(dp.max_divergence(), (low, high), target, scale=scale)
+
+    fit = scaled(dp.binary_search_param(scaled, d_in=1, d_out=epsilon))
+
+    def work() -> float:
+        errors = []
+        for train in held["train"]:
+            for _ in range(fits):
+                slope, level = fit(np.column_stack((x[train], y[train])))
+                seen = np.clip(slope * x[~train] + level, *target)
+                errors.append(float(np.mean(np.square(seen - held["y"][~train]))))
+        return float(np.mean(errors) / np.mean(held["least"])) if errors else 0.0
+
+    return work

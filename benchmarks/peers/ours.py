@@ -11,7 +11,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -32,6 +32,8 @@ from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.subset import subset_selection
 from discreet.mechanisms.local.unary import oue, sue
 from discreet.mechanisms.quantile import private_quantile
+from discreet.models.regression.best import BestLinearRegression
+from discreet.models.regression.estimator import PrivateLinearRegression
 from discreet.models.sgd import PrivateLogisticRegression
 from discreet.noise.bits import system
 from discreet.noise.gaussian import DiscreteGaussian
@@ -487,3 +489,39 @@ def _accuracy(model: PrivateLogisticRegression, file: str, fits: int) -> Callabl
         return sum(float(model.fit(x, y).score(x_test, y_test)) for _ in range(fits)) / fits
 
     return work
+
+
+def regression_error(
+    *, table: int, epsilon: float, delta: float, fits: int, given: int
+) -> Callable[[], float]:
+    """The mean error over splits and fits, in multiples of least squares without privacy."""
+    held = np.load(f".bench/data/regression-{'given' if given else 'own'}-{table}.npz")
+    x, y = held["x"], held["y"]
+
+    def work() -> float:
+        errors = []
+        for train in held["train"]:
+            model = BestLinearRegression(
+                epsilon=epsilon,
+                delta=delta,
+                bounds=list(zip(held["lower"].tolist(), held["upper"].tolist(), strict=True)),
+                target_bounds=tuple(held["target"].tolist()),
+                rows=int(train.sum()),
+            )
+            for _ in range(fits):
+                seen = model.fit(x[train], y[train]).predict(x[~train])
+                errors.append(float(np.mean(np.square(seen - y[~train]))))
+        return float(np.mean(errors) / np.mean(held["least"])) if errors else 0.0
+
+    return work
+
+
+def regression_fit(*, n: int, d: int, epsilon: float, best: int) -> Callable[[], None]:
+    """A fit of rows in memory: from moments, or by the method that is chosen."""
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-1, 1, (n, d))
+    y = np.clip(x @ rng.uniform(-1, 1, d) / d + rng.normal(0, 0.1, n), -1, 1)
+    budget: dict[str, Any] = {"epsilon": epsilon, "delta": 1e-6}
+    budget |= {"bounds": (-1, 1), "target_bounds": (-1, 1)}
+    model = BestLinearRegression(**budget, rows=n) if best else PrivateLinearRegression(**budget)
+    return lambda: _drop(model.fit(x, y))
