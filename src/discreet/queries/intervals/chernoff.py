@@ -29,17 +29,19 @@ def reach(sampling: LogMgf, noise: Additive, unit: float, *, tail: float, std: f
     ``sampling`` gives rows of bounds for a column of rates; ``std`` is about that of the sum.
 
     Theorem: holds for the noise as it is released.
-    Proof: Laplace noise of scale b has E exp(rate Z) = 1 / (1 - rate^2 b^2) for rate < 1 / b, and
-        normal noise exp(rate^2 sigma^2 / 2). Rounding to the grid of the noise moves it by at most
-        half a step, which is added.
+    Proof: if P(Z > z) <= c exp(-rate z) for all z, then P(S + Z > t) <= c E exp(rate (S - t)). For
+        normal noise c = exp(rate^2 sigma^2 / 2). For Laplace noise of scale b and a = rate b <= 1,
+        the supremum of P(Z > z) exp(rate z) is (2a / (1 + a))^a / (1 + a), below zero: less than
+        E exp(rate Z), and finite at rate = 1 / b. Rounding to the grid of the noise moves it by at
+        most half a step, which is added.
     """
     assert noise.grid is not None  # noqa: S101 - made on reals
     scale = noise.grid.scale * unit
     centre = math.sqrt(-2 * math.log(tail)) / std
     if noise.name == "laplace":
-        top = (1 - 1e-9) / scale
-        rates = top / (1 + top / np.geomspace(centre / 1e3, centre * 1e3, _RATES))
-        own = -np.log1p(-((rates * scale) ** 2))
+        rates = np.minimum(np.geomspace(centre / 1e3, centre * 1e3, _RATES), 1 / scale)
+        part = rates * scale
+        own = part * np.log(2 * part / (1 + part)) - np.log1p(part)
     else:
         rates = np.geomspace(centre / 1e3, centre * 1e3, _RATES)
         own = (rates * scale) ** 2 / 2

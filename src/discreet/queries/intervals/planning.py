@@ -29,9 +29,9 @@ _GAMMA = Fraction(1, 10)
 _OUTER = 0.7
 # What may be added instead to a noisy squared error, in scales of its noise; how a tail is found.
 _REACHES = (2.2, 1.5, 0.7, 0.0)
-_OUTERS = (0.8, 0.5)
+_OUTERS = (0.7, 0.5)
 _STEPS = 6
-_ALLOWED = 0.9
+_ALLOWED = 0.8
 _BELOW = 0.999
 _LARGEST_TAIL = 0.4
 # Standard deviations, as parts of the range, over which a split without a guess is balanced.
@@ -154,7 +154,7 @@ def setting(
 def _calibrated(plan: Studentised) -> list[Studentised]:
     """The same with the largest tail at which no variance is missed more often than allowed.
 
-    A tenth of what may fail is kept back: for variances between those that are computed, and for an
+    A fifth of what may fail is kept back: for variances between those that are computed, and for an
     estimate that is not quite normal.
     """
     allowed, tail, found = (1 - plan.level) * _ALLOWED, plan.tail, 0.0
