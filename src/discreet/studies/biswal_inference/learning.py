@@ -99,11 +99,11 @@ def _fixed_checks(fixed: dict[str, dict[int, float]]) -> list[Check]:
         "thesis": {1: 0.39, 10: 25.0, 100: 1.1e4, 1000: 1e7},
         "noise in the last step": {10: 7.4, 100: 435.0, 1000: 4.6e4},
     }
-    # Above ten steps nearly all is noise squared, with heavy tails.
+    # Means of a few runs, whose deviation is 0.4 to 0.7 of the mean.
     made = [
         Claims(source="E11", why=_STANDS_IN).number(
             f"E11/rate 1, {name}/{steps} steps", f"excess at rate 1, {name}, {steps} steps",
-            expected=value, got=fixed[name][steps], relative=0.15 if steps == 1 else 0.3,
+            expected=value, got=fixed[name][steps], relative=0.2 if steps == 1 else 0.3,
         )
         for name, values in stated.items()
         for steps, value in values.items()
