@@ -6,6 +6,7 @@ from discreet.leakage.series.engine import cells, leakage
 from discreet.leakage.series.fit import fit
 from discreet.leakage.series.model import VAR
 from discreet.leakage.series.private import plan_fit, private_fit
+from discreet.leakage.series.publish import publish
 from discreet.leakage.series.report import assess, report
 from discreet.leakage.series.smooth import smooth
 from discreet.leakage.series.threat import cell, everyone, releases, row
@@ -24,6 +25,7 @@ __all__ = [
     "leakage",
     "plan_fit",
     "private_fit",
+    "publish",
     "releases",
     "report",
     "row",

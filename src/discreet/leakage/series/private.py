@@ -64,7 +64,8 @@ class Plan:
 
     def _rows(self, values: Floats) -> Ints:
         column, t = self.column, self.times
-        steps = np.floor(np.ldexp(values, -column.exponent) + 0.5)
+        with np.errstate(over="ignore"):
+            steps = np.floor(np.ldexp(values, -column.exponent) + 0.5)
         inside = np.clip(steps, column.first, column.first + column.span).astype(np.int64)
         # Around each person's own mean, rounded; no float decides.
         centred = (2 * (t * inside - inside.sum(axis=1, keepdims=True)) + t) // (2 * t)
@@ -188,11 +189,7 @@ def plan_fit(
     n, t, p = count("people", people), count("times", times), count("order", order)
     if t < p + 2:
         raise OutOfDomain(f"panel must have at least {p + 2} times for order {p}, got {t}.")
-    low, high = bounds
-    coarse = Column.of(low, high, None)
-    # The default grid of a column is finer than sums of squares allow.
-    extra = max(0, (coarse.span // _STEPS).bit_length() - 1)
-    column = Column.of(low, high, Fraction(2) ** (coarse.exponent + extra))
+    column = grid_of(bounds)
     largest = t * (column.span + 1) ** 2 // 4
     if spread is not None:
         within = positive("spread", spread) / Fraction(2) ** column.exponent
@@ -200,6 +197,14 @@ def plan_fit(
     if largest * n > _LARGEST_SUM:
         raise InvalidArgument("panel must be smaller: people x times squared exceeds 2**38.")
     return _planned(paid, column, largest, (n, t, p))
+
+
+def grid_of(bounds: tuple[Number, Number]) -> Column:
+    """Between 2**12 and 2**14 steps: the default grid is finer than sums of squares allow."""
+    low, high = bounds
+    fine = Column.of(low, high, None)
+    extra = max(0, (fine.span // _STEPS).bit_length() - 1)
+    return Column.of(low, high, Fraction(2) ** (fine.exponent + extra))
 
 
 def _planned(paid: Budget, column: Column, largest: int, shape: tuple[int, int, int]) -> Plan:
@@ -247,7 +252,7 @@ def private_fit(  # noqa: PLR0913 - each is a public choice with a name
         are alike; a person's own level may differ, it is removed from their row.
     """
     source = system() if bits is None else bits
-    shape = _shape(panel)
+    shape = shape_of(panel)
     plan = plan_fit(
         people=shape[0],
         times=shape[1],
@@ -276,7 +281,7 @@ def private_fit(  # noqa: PLR0913 - each is a public choice with a name
     )
 
 
-def _shape(panel: ArrayLike) -> tuple[int, int]:
+def shape_of(panel: ArrayLike) -> tuple[int, int]:
     """People and times, which are public; no value is looked at."""
     try:
         people, times = np.shape(panel)

@@ -1,0 +1,182 @@
+"""Means of a panel with noise that was designed for it: correlated, and exact on integers."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.leakage.series.fit import checked_panel
+from discreet.leakage.series.model import Floats
+from discreet.leakage.series.private import grid_of, shape_of
+from discreet.leakage.series.signs import largest
+from discreet.leakage.series.threat import Releases
+from discreet.ledger.account import Account, Receipt
+from discreet.mechanisms.additive import Additive
+from discreet.mechanisms.column import Column
+from discreet.mechanisms.gaussian import gaussian
+from discreet.noise.bits import Bits, system
+
+Ints = NDArray[np.int64]
+
+# Bits of a whitened total, bits of the noise, and the fewest of the whitening that will do.
+_ROOM = 58
+_NOISE = 46
+_FEWEST = 16
+# Floats only bound the sensitivity, and are given this much more.
+_OUTWARD = 1 + 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Whitening:
+    """Whole numbers W: ``W totals`` plus independent noise of ``2**digits``, and back."""
+
+    rows: Ints
+    digits: int
+    column: Column
+    people: int
+
+    @property
+    def sigma(self) -> int:
+        """Of the noise on each whitened total."""
+        return 1 << self.digits
+
+    @property
+    def covariance(self) -> Floats:
+        """Of the noise on the means, as it is drawn."""
+        back = self._back
+        result: Floats = back @ back.T
+        return result
+
+    @property
+    def _back(self) -> Floats:
+        """From whitened noise of deviation 1 to means."""
+        inverse: Floats = np.linalg.inv(np.ldexp(self.rows.astype(np.float64), -self.digits))
+        return inverse * (self.column.step / self.people)
+
+    def moved(self, *, times: int | None = None) -> int:
+        """The largest squared move of the whitened totals: of a whole row, or of one value.
+
+        Theorem: an upper bound for a person's values that each move by at most the range.
+        Proof: the moves form a box and the square is convex: `largest`. One value: one column.
+        """
+        rows = self.rows.astype(np.float64) * self.column.span
+        top = float((rows**2).sum(axis=0).max()) if times == 1 else largest(rows).upper ** 2
+        return math.ceil(top * _OUTWARD)
+
+    def means(self, noisy: Floats) -> Floats:
+        """The means that noisy whitened totals stand for."""
+        column = self.column
+        middle = (column.first + column.span / 2) * column.step
+        # Totals are counted from the middle of the range, in half steps.
+        return middle + self._back @ np.ldexp(noisy, -self.digits) / 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Published:
+    """Means that may be published."""
+
+    values: Floats
+    """One for each release."""
+    covariance: Floats = field(repr=False)
+    """Of the noise in them."""
+    guarantee: Guarantee
+    """If one person's whole row is replaced: all their values, at all published times."""
+    one_value: Guarantee
+    """If one value of one person is replaced."""
+    receipt: Receipt | None = None
+
+    @property
+    def std(self) -> Floats:
+        """The standard deviation of the noise in each."""
+        return np.sqrt(np.diag(self.covariance))
+
+
+def publish(
+    panel: ArrayLike,
+    *,
+    releases: Releases,
+    bounds: tuple[Number, Number],
+    account: Account | None = None,
+    label: str = "means of a series",
+    bits: Bits | None = None,
+) -> Published:
+    """The means of a panel, people x times, with the noise of ``releases``: a design's, say.
+
+    Theorem: costs ``guarantee`` if one person's row is replaced by any other; under the model the
+        leakage of a value is that of `cells`, up to the rounding of the noise's covariance.
+    Proof: values are clipped and rounded one by one, and totals are whole. ``W totals`` gets
+        independent discrete Gaussian noise for its L2 sensitivity; the way back is
+        post-processing, and makes the noise's covariance ``(W'W)^-1``.
+    Needs: bounds that are public, and as wide as ``releases`` says.
+    """
+    source = system() if bits is None else bits
+    people, times = shape_of(panel)
+    whitening = _whitening(releases, grid_of(bounds), people)
+    if releases.times[-1] >= times:
+        raise InvalidArgument(f"releases must be of the panel's {times} times.")
+    low, high = map(float, bounds)
+    if abs(releases.width - (high - low)) > 1e-9 * releases.width:
+        raise InvalidArgument(f"bounds must be {releases.width:g} wide, as releases says.")
+    noise = _noise(whitening)
+    reserved = (
+        nullcontext()
+        if account is None
+        else account.reserve(noise.guarantee, label=label, private=source.private)
+    )
+    with reserved as reservation:
+        totals = _totals(checked_panel(panel)[:, list(releases.times)], whitening.column)
+        noisy = noise.release(whitening.rows @ totals, bits=source).astype(np.float64)
+    return Published(
+        values=whitening.means(noisy),
+        covariance=whitening.covariance,
+        guarantee=noise.guarantee,
+        one_value=_noise(whitening, times=1).guarantee,
+        receipt=None if reservation is None else reservation.receipt,
+    )
+
+
+def _noise(whitening: Whitening, *, times: int | None = None) -> Additive:
+    # A squared distance N is that of N coordinates which move by one: no root is rounded. Totals
+    # are in half steps, twice as many: so is the noise.
+    return gaussian(
+        sensitivity=2,
+        norm="linf",
+        dimension=whitening.moved(times=times),
+        sigma=2 * whitening.sigma,
+        on="integers",
+        relation=Relation.REPLACE_ONE,
+    )
+
+
+def _totals(values: Floats, column: Column) -> Ints:
+    """Of all people, from the middle of the range, in half steps."""
+    with np.errstate(over="ignore"):
+        steps = np.floor(np.ldexp(values, -column.exponent) + 0.5)
+    inside = np.clip(steps, column.first, column.first + column.span).astype(np.int64)
+    result: Ints = (2 * (inside - column.first) - column.span).sum(axis=0)
+    return result
+
+
+def _whitening(releases: Releases, column: Column, people: int) -> Whitening:
+    """The whitening of the totals' noise, rounded to whole numbers that cannot overflow."""
+    if len(releases.weights) != people or np.ptp(releases.weights) > 1e-12 / people:
+        raise InvalidArgument(f"releases must be means of the panel's {people} people.")
+    scale = people / column.step
+    inverse = np.linalg.inv(np.linalg.cholesky(releases.covariance)) / scale
+    size = math.frexp(float(np.abs(inverse).max()))[1]
+    room = _ROOM - (len(inverse) * people * column.span).bit_length()
+    digits = min(room - size, _NOISE)
+    if digits + size < _FEWEST:
+        raise OutOfDomain("panel must be smaller, or the noise: too many people for exact totals.")
+    rows = np.rint(np.ldexp(inverse, digits)).astype(np.int64)
+    if digits < 1 or not np.diag(rows).all():
+        raise InvalidArgument("releases must have noise of comparable size at all times.")
+    return Whitening(rows=rows, digits=digits, column=column, people=people)

@@ -1,0 +1,120 @@
+"""Means with designed noise: exact sensitivities, the noise that was asked for, and refusals."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import discreet
+from discreet.accounting.conversion import gaussian_epsilon
+from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
+from discreet.core.relation import Relation
+from discreet.leakage import series
+from discreet.leakage.series.publish import _totals, _whitening
+from discreet.mechanisms.column import Column
+from discreet.noise.bits import seeded
+from tests.laws import ALPHA
+
+SHAPE = np.array([[1.0, 0.6, 0.3], [0.6, 1.2, 0.6], [0.3, 0.6, 0.9]])
+PANEL = series.Alike(habits=(0.8,), variance=1.0, correlation=0.1).simulate(
+    people=20, times=4, bits=seeded(1)
+)
+
+
+def releases(scale=1.0, *, people=20, times=(0, 1, 3), width=8):
+    return series.releases(times=times, width=width, people=people, covariance=SHAPE * scale)
+
+
+@pytest.mark.parametrize("span", [1, 2, 3])
+def test_no_row_moves_the_whitened_totals_further(span):
+    """All pairs of rows on a coarse grid; up to sixteen times the bound is attained."""
+    column = Column.of(0, span, 1)
+    whitening = _whitening(releases(width=span), column, 20)
+    rows = np.array(list(itertools.product(range(span + 1), repeat=3)), dtype=float)
+    whole = [whitening.rows @ _totals(row[None], column) for row in rows]
+    pairs = [(a, b) for a in range(len(rows)) for b in range(a)]
+    # Totals are in half steps: distances are twice, their squares four times those of steps.
+    far = max(sum(int(x) ** 2 for x in whole[a] - whole[b]) for a, b in pairs)
+    assert 4 * whitening.moved() * (1 - 1e-8) <= far <= 4 * whitening.moved()
+    one = max(
+        sum(int(x) ** 2 for x in whole[a] - whole[b])
+        for a, b in pairs
+        if np.count_nonzero(rows[a] != rows[b]) == 1
+    )
+    assert 4 * whitening.moved(times=1) * (1 - 1e-8) <= one <= 4 * whitening.moved(times=1)
+
+
+def test_the_noise_is_the_one_that_was_asked_for():
+    asked = releases(0.25)
+    found = series.publish(PANEL, releases=asked, bounds=(-4, 4), bits=seeded(2))
+    assert found.covariance == pytest.approx(asked.covariance, rel=1e-6)
+    truth = np.clip(PANEL, -4, 4).mean(axis=0)[[0, 1, 3]]
+    runs = 2000
+    bits = seeded(3)
+    errors = np.array(
+        [
+            series.publish(PANEL, releases=asked, bounds=(-4, 4), bits=bits).values - truth
+            for _ in range(runs)
+        ]
+    )
+    C = asked.covariance
+    limit = stats.norm.isf(ALPHA / 24) * np.sqrt((C**2 + np.outer(np.diag(C), np.diag(C))) / runs)
+    sample = errors.T @ errors / runs
+    assert (np.abs(sample - C) < limit).all()
+    assert (np.abs(sample - np.diag(np.diag(C))) > limit).any()  # it is correlated
+    assert (np.abs(errors.mean(axis=0)) < stats.norm.isf(ALPHA / 6) * found.std / 44).all()
+
+
+def test_without_noise_it_is_the_mean():
+    found = series.publish(PANEL, releases=releases(1e-8), bounds=(-4, 4), bits=seeded(2))
+    truth = np.clip(PANEL, -4, 4).mean(axis=0)[[0, 1, 3]]
+    assert found.values == pytest.approx(truth, abs=2e-3)
+    far = np.where(PANEL > 1, 1e300, PANEL)  # clipped without a word
+    again = series.publish(far, releases=releases(1e-8, width=5), bounds=(-4, 1), bits=seeded(2))
+    assert again.values == pytest.approx(np.clip(PANEL, -4, 1).mean(axis=0)[[0, 1, 3]], abs=2e-3)
+
+
+def test_the_guarantees_are_those_of_the_noise_alone():
+    asked = releases(0.25)
+    found = series.publish(PANEL, releases=asked, bounds=(-4, 4), bits=seeded(2))
+    cells = series.cells(
+        series.VAR(lags=np.zeros((20, 20)), noise=np.eye(20)), releases=asked, known="all"
+    )
+    for guarantee, mu in ((found.one_value, cells.worst), (found.guarantee, cells.user.max())):
+        assert guarantee.relation is Relation.REPLACE_ONE
+        exact = gaussian_epsilon(1e-6, mu=float(mu))
+        assert guarantee.epsilon(1e-6) == pytest.approx(exact, rel=1e-3)
+
+
+def test_a_design_is_published(tmp_path):
+    model = series.Alike(habits=(0.8,), variance=1.0, correlation=0.1).model(20)
+    weekly = series.releases(times=range(4), width=8, people=20, std=1)
+    fix = series.design(model, releases=weekly, mu=0.3, shape="correlated")
+    with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as ledger:
+        limit = discreet.approx(5, 1e-6, relation=Relation.REPLACE_ONE)
+        account = ledger.account("panel", limit=limit)
+        found = series.publish(PANEL, releases=fix.releases, bounds=(-4, 4), account=account)
+        assert found.receipt is not None
+        reached = series.cells(model, releases=fix.releases.with_noise(found.covariance)).worst
+        assert reached == pytest.approx(fix.reached, rel=1e-6)
+        with pytest.raises(BudgetExceeded):
+            series.publish(PANEL, releases=fix.releases, bounds=(-4, 4), account=account)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        ({"bounds": (-4, 5)}, InvalidArgument, "8 wide"),
+        ({"releases": releases(people=3)}, InvalidArgument, "means of the panel's 20 people"),
+        ({"releases": releases(times=(0, 1, 4))}, InvalidArgument, "panel's 4 times"),
+        ({"panel": [[1, 2], [1]]}, OutOfDomain, "as many times"),
+        ({"panel": np.full((20, 4), math.nan)}, OutOfDomain, "missing"),
+        ({"releases": releases(1e40)}, OutOfDomain, "exact totals"),
+    ],
+)
+def test_refused(change, error, text):
+    given = {"panel": PANEL, "releases": releases(), "bounds": (-4, 4), **change}
+    with pytest.raises(error, match=text):
+        series.publish(**given, bits=seeded(1))
