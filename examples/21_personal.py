@@ -7,36 +7,35 @@ model that can be published in the end.
 
 # %%
 import tempfile
-from fractions import Fraction
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 
 import discreet
 from discreet.accounting.people import limit_rho
-from discreet.models.pate.aggregate import Confident, affordable_labels
+from discreet.models.pate.aggregate import Confident
 from discreet.models.pate.assignment import weighting
+from discreet.models.pate.plan import plan_labels
 
 people = {"strict": 34, "usual": 43, "open": 23}  # per cent of the patients
 promises = {"strict": 1, "usual": 2, "open": 3}  # epsilon, at delta = 1e-6
-budgets = {level: limit_rho(discreet.approx(epsilon, 1e-6)) for level, epsilon in promises.items()}
+menu = {level: discreet.approx(epsilon, 1e-6) for level, epsilon in promises.items()}
 rule = Confident(threshold=200, sigma_threshold=150, sigma_votes=40)
 
 
 def labels(
-    budgets: dict[str, Fraction], people: dict[str, int] = people
+    menu: dict[str, discreet.Guarantee], people: dict[str, int] = people
 ) -> tuple[int, dict[str, float]]:
-    """Labels that everybody's budget pays for, and the weight of a patient of each level."""
-    roots = {level: float(budgets[level]) ** 0.5 for level in people}
+    """Labels that everybody's budget pays for, and the weight of a record of each level."""
+    roots = {level: float(limit_rho(menu[level])) ** 0.5 for level in people}
     teachers = weighting(250, people=people, sensitivities=roots)
-    held = {level: budgets[level] for level in people}
-    count = affordable_labels(held, teachers, rule, classes=10, answered=0.58)
-    return count, {level: share / 1000 for level, share in teachers.shares.items()}
+    plan = plan_labels(teachers, rule, menu, classes=10, answered=0.58)
+    return plan.answers, {level: share / 1000 for level, share in teachers.shares.items()}
 
 
 # %% One promise for all must be the strictest; or only those take part who ask for less.
-everyone_strict, _ = labels(dict.fromkeys(budgets, budgets["strict"]))
-personal, weights = labels(budgets)
+everyone_strict, _ = labels(dict.fromkeys(menu, menu["strict"]))
+personal, weights = labels(menu)
 print(f"everybody as strict as the strictest: {everyone_strict} labels")
 print(f"everybody as they chose:              {personal} labels")
 for level in people:
@@ -48,7 +47,7 @@ moved = {
     "10 % more open": {"strict": 34, "usual": 33, "open": 33},
     "10 % more strict": {"strict": 44, "usual": 33, "open": 23},
 }
-gains = {name: labels(budgets, shares)[0] for name, shares in moved.items()}
+gains = {name: labels(menu, shares)[0] for name, shares in moved.items()}
 print(gains)
 
 # %% One picture.

@@ -10,15 +10,17 @@ from sklearn.naive_bayes import GaussianNB
 
 import discreet
 from discreet.accounting.people import limit_rho
-from discreet.accounting.personal import personal
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, OutOfDomain
-from discreet.models.pate.aggregate import Confident, affordable_labels
+from discreet.models.pate.aggregate import Confident
 from discreet.models.pate.assignment import UNITS, counted, upsampling, weighting
 from discreet.models.pate.ensemble import PrivateEnsemble, published
+from discreet.models.pate.plan import LabelPlan, plan_labels
 from discreet.noise.bits import seeded
 from discreet.noise.gaussian import DiscreteGaussian
 
 LIMITS = {"open": discreet.approx(3, 1e-5), "strict": discreet.approx(1, 1e-5)}
+# Half of what a crowd of LIMITS has: a second run does not fit.
+SMALLER = {"open": discreet.approx(2.5, 1e-5), "strict": discreet.approx(0.8, 1e-5)}
 RULE = Confident(threshold=100, sigma_threshold=60, sigma_votes=30)
 
 
@@ -129,36 +131,53 @@ def test_events_say_what_happens():
 # ── runs ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_limits_are_kept_to_the_last_question():
+def simulated(rng, items, teachers):
+    truth = rng.integers(0, 5, (items, 1))
+    said = rng.integers(0, 5, (items, teachers))
+    return np.where(rng.random((items, teachers)) < 0.8, truth, said), truth[:, 0]
+
+
+def test_a_plan_is_as_long_as_the_limits_allow():
     made = even()
-    rng = np.random.default_rng(2)
-    votes = np.where(
-        rng.random((4000, 200)) < 0.8,
-        rng.integers(0, 5, (4000, 1)),
-        rng.integers(0, 5, (4000, 200)),
-    )
-    counts = counted(votes, made, classes=5)
-    menu = personal(LIMITS)
-    found = published(counts, made, rule=RULE, limits=menu, bits=seeded(5))
-    assert 0 < found.asked < 4000
-    for name in menu:
-        limit = float(limit_rho(menu[name]))
-        assert found.spent[name] <= limit
-    # Reserve first: one more question and answer would have passed a limit.
-    ask, tell = RULE.question(made), RULE.answer(made, classes=5)
-    more = {name: found.spent[name] + ask[name].rdp(2) / 2 + tell[name].rdp(2) / 2 for name in menu}
-    assert any(more[name] > float(limit_rho(menu[name])) for name in menu)
-    # Both levels end at about the same time, as their weights were meant.
-    assert min(found.spent[n] / float(limit_rho(menu[n])) for n in menu) > 0.95
-    assert len(found.answered) > 20
-    forecast = affordable_labels(
-        {name: limit_rho(menu[name]) for name in menu},
-        made,
-        RULE,
+    plan = plan_labels(made, RULE, LIMITS, classes=5, answered=0.7)
+    spent = plan.guarantee.epsilons(1e-5)
+    assert spent["strict"] <= 1
+    assert spent["open"] <= 3
+    more = LabelPlan(
+        assignment=made,
+        rule=RULE,
         classes=5,
-        answered=len(found.answered) / found.asked,
-    )
-    assert abs(forecast - len(found.answered)) <= 2
+        questions=math.ceil((plan.answers + 1) / 0.7 * 1.1),
+        answers=plan.answers + 1,
+    ).guarantee.epsilons(1e-5)
+    assert more["strict"] > 1 or more["open"] > 3
+    # Both levels end at about the same time, as their weights were meant.
+    assert spent["strict"] > 0.9
+    assert spent["open"] > 2.7
+
+
+def test_the_accounting_is_that_of_gaussian_privacy():
+    """The filter of M26 (D): 55 answered queries at epsilon 1, where loose Rényi allows 32."""
+    alone = weighting(250, people={"all": 1}, sensitivities={"all": 1})
+    rule = Confident(threshold=200, sigma_threshold=150, sigma_votes=40)
+    plan = plan_labels(alone, rule, {"all": discreet.approx(1, 1e-5)}, classes=10, answered=1)
+    assert plan.answers == plan.questions == 55
+
+
+def test_a_run_ends_with_its_plan():
+    made = even()
+    plan = plan_labels(made, RULE, LIMITS, classes=5, answered=0.7)
+    votes, truth = simulated(np.random.default_rng(2), 4000, 200)
+    counts = counted(votes, made, classes=5)
+    found = published(counts, plan, bits=seeded(5))
+    assert len(found.answered) == plan.answers
+    assert found.asked <= plan.questions
+    assert found.labels[-1] >= 0  # nothing is asked after the last answer
+    assert (found.labels[found.answered] == truth[found.answered]).mean() > 0.9
+    stingy = LabelPlan(assignment=made, rule=RULE, classes=5, questions=10, answers=1000)
+    assert published(counts, stingy, bits=seeded(5)).asked == 10
+    assert published(counts[:7], stingy, bits=seeded(5)).asked == 7
+    assert found.guarantee == plan.guarantee
 
 
 def blobs(rng, n):
@@ -177,15 +196,17 @@ def test_labels_from_real_teachers(tmp_path):
     crowd = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").crowd(
         "data", limits=LIMITS, members=owners, levels=levels
     )
-    found = ensemble.label(items, rule=RULE, limits=LIMITS, crowd=crowd)
+    plan = plan_labels(ensemble.assignment, RULE, SMALLER, classes=3, answered=0.8)
+    found = ensemble.label(items, plan=plan, crowd=crowd)
     right = found.labels[found.answered] == truth[found.answered]
     assert len(right) > 15
     assert right.mean() > 0.8
-    assert crowd.admit(discreet.zcdp(1e-6), label="more").taking.sum() == 0
     with pytest.raises(BudgetExceeded):
-        ensemble.label(items, rule=RULE, limits=LIMITS, crowd=crowd)
+        ensemble.label(items, plan=plan, crowd=crowd)
     with pytest.raises(NotCertified):
-        ensemble.label(items, rule=RULE, limits=LIMITS, crowd=crowd, bits=seeded(1))
+        ensemble.label(items, plan=plan, crowd=crowd, bits=seeded(1))
+    with pytest.raises(InvalidArgument, match="plan"):
+        PrivateEnsemble(GaussianNB(), assignment=even(), classes=3).label(items, plan=plan)
 
 
 def test_a_teacher_without_records_still_votes():
@@ -213,15 +234,27 @@ def test_a_teacher_without_records_still_votes():
         (lambda: RULE.ask([[0.5, 1.0]]), OutOfDomain, "whole"),
         (lambda: Confident(threshold=1, sigma_threshold=0, sigma_votes=1), InvalidArgument, "pos"),
         (
-            lambda: published(
-                np.zeros((3, 2), dtype=int),
+            lambda: plan_labels(
                 even(4),
-                rule=RULE,
-                limits=personal({"open": discreet.zcdp(1e-9), "strict": discreet.zcdp(1)}),
-                bits=seeded(1),
+                RULE,
+                {**LIMITS, "open": discreet.approx(1e-6, 1e-9)},
+                classes=2,
+                answered=1,
             ),
             BudgetExceeded,
             "open does not pay",
+        ),
+        (
+            lambda: plan_labels(even(4), RULE, LIMITS, classes=2, answered=0),
+            InvalidArgument,
+            "answered",
+        ),
+        (
+            lambda: plan_labels(
+                even(4), RULE, {"open": discreet.approx(1, 1e-6)}, classes=2, answered=1
+            ),
+            InvalidArgument,
+            "levels open, strict",
         ),
     ],
 )

@@ -8,7 +8,6 @@ private as the votes: `published`.)
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -19,7 +18,7 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.personal import PersonalGuarantee, personal
 from discreet.core import events
 from discreet.core.check import finite, positive
-from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.errors import OutOfDomain
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.models.pate.assignment import UNITS, Assignment
@@ -96,35 +95,6 @@ class Confident:
                 for name, share in assignment.shares.items()
             }
         )
-
-
-def affordable_labels(
-    budgets: Mapping[str, Fraction],
-    assignment: Assignment,
-    rule: Confident,
-    *,
-    classes: int,
-    answered: float,
-) -> int:
-    """How many labels every level can pay for, if a share ``answered`` of the items is answered.
-
-    ``budgets`` in zCDP. Public facts only: a forecast before a vote is taken.
-    """
-    if not 0 < answered <= 1:
-        raise InvalidArgument(f"answered must lie in (0, 1], got {answered}.")
-    ask, tell = rule.question(assignment), rule.answer(assignment, classes=classes)
-    most = []
-    for name in assignment.names:
-        per_label = _rho(ask[name]) / Fraction(answered) + _rho(tell[name])
-        most.append(budgets[name] // per_label if per_label else 10**9)
-    return int(min(most))
-
-
-def _rho(guarantee: Guarantee) -> Fraction:
-    event = guarantee.event
-    if not isinstance(event, events.DiscreteGaussian):
-        raise InvalidArgument("costs must be those of discrete Gaussian noise.")
-    return event.shift_squared / (2 * event.variance)
 
 
 def _counts(counts: ArrayLike) -> NDArray[np.int64]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -12,15 +10,13 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from discreet.accounting.filters import rho_of
-from discreet.accounting.guarantee import Guarantee, zcdp
-from discreet.accounting.people import limit_rho
-from discreet.accounting.personal import PersonalGuarantee, personal
+from discreet.accounting.personal import PersonalGuarantee
 from discreet.core.check import count
-from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified
+from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.ledger.crowd import Crowd
-from discreet.models.pate.aggregate import UNANSWERED, Confident
+from discreet.models.pate.aggregate import UNANSWERED
 from discreet.models.pate.assignment import Assignment, counted
+from discreet.models.pate.plan import LabelPlan
 from discreet.noise.bits import Bits, system
 
 
@@ -31,13 +27,11 @@ class Labels:
     labels: NDArray[np.int64] = field(repr=False)
     """A class for each item that was asked, or -1 without an answer."""
     guarantee: PersonalGuarantee
-    """What each level was promised before the first vote: fixed, whatever the votes were."""
-    spent: dict[str, float]
-    """The zCDP that the published answers and refusals add up to; a function of what is here."""
+    """What each level pays: fixed before the first vote, whatever the votes were."""
 
     @property
     def asked(self) -> int:
-        """Items that were asked before a budget could have been passed."""
+        """Items that were asked before the plan was at its end."""
         return len(self.labels)
 
     @property
@@ -94,103 +88,37 @@ class PrivateEnsemble:
         return np.stack(said, axis=1)
 
     def label(
-        self,
-        X: ArrayLike,
-        *,
-        rule: Confident,
-        limits: Mapping[str, Guarantee],
-        crowd: Crowd | None = None,
-        bits: Bits | None = None,
+        self, X: ArrayLike, *, plan: LabelPlan, crowd: Crowd | None = None, bits: Bits | None = None
     ) -> Labels:
-        """Publish labels of public items, in their order, until a level could pass its limit.
+        """Publish labels of public items, in their order, until the plan is at its end.
 
-        A ``crowd`` is charged the limits before the first vote is counted.
+        A ``crowd`` is charged for the whole plan before the first vote is counted.
         """
         source = system() if bits is None else bits
-        menu = personal(limits)
-        prices = _prices(self.assignment, rule, menu, classes=self.classes)
+        if plan.assignment is not self.assignment or plan.classes != self.classes:
+            raise InvalidArgument("plan must be made for this ensemble's assignment and classes.")
         if crowd is not None:
             if not source.private:
                 raise NotCertified("Labels from seeded bits are not private; nothing was charged.")
-            whole = {name: zcdp(price.limit) for name, price in prices.items()}
-            crowd.charge(personal(whole), label="labels")
+            crowd.charge(plan.guarantee, label="labels")
         counts = counted(self.votes(X), self.assignment, classes=self.classes)
-        return published(counts, self.assignment, rule=rule, limits=menu, bits=source)
+        return published(counts, plan, bits=source)
 
     def __repr__(self) -> str:
         return f"PrivateEnsemble({self.assignment.teachers} teachers, {self.classes} classes)"
 
 
-def published(
-    counts: NDArray[np.int64],
-    assignment: Assignment,
-    *,
-    rule: Confident,
-    limits: PersonalGuarantee,
-    bits: Bits,
-) -> Labels:
-    """Labels from counts of votes, in units, one row for each public item.
-
-    Theorem: the labels and refusals keep ``limits``, level by level, and so does their number.
-    Proof: an item is asked only if every level can pay for the question and for an answer; what it
-        costs is published with it (`Confident`). So the sums never pass the limits in zCDP, for
-        whatever outputs: a filter with costs that depend on outputs only (Feldman, Zrnic 2021;
-        rule D of M26). When it ends is a function of what was published.
-    """
-    prices = _prices(assignment, rule, limits, classes=counts.shape[1])
-    answered = rule.ask(counts, bits=bits)
-    before = np.concatenate(([0], np.cumsum(answered)))
-    asked = min(price.affordable(before) for price in prices.values())
+def published(counts: NDArray[np.int64], plan: LabelPlan, *, bits: Bits) -> Labels:
+    """Labels from counts of votes, in units, one row for each public item, in order."""
+    if counts.ndim != 2 or counts.shape[1] != plan.classes:
+        raise InvalidArgument(f"counts must have a column for each of the {plan.classes} classes.")
+    held = counts[: plan.questions]
+    answered = np.flatnonzero(plan.rule.ask(held, bits=bits))[: plan.answers]
+    # After the last answer nothing more is asked.
+    asked = int(answered[-1]) + 1 if len(answered) == plan.answers else len(held)
     labels = np.full(asked, UNANSWERED, dtype=np.int64)
-    chosen = np.flatnonzero(answered[:asked])
-    labels[chosen] = rule.answers(counts[chosen], bits=bits)
-    spent = {
-        name: float(asked * price.question + len(chosen) * price.answer)
-        for name, price in prices.items()
-    }
-    return Labels(labels=labels, guarantee=limits, spent=spent)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Price:
-    """What a level has and pays, in zCDP."""
-
-    limit: Fraction
-    question: Fraction
-    answer: Fraction
-
-    def affordable(self, before: NDArray[np.int64]) -> int:
-        """Items that can be asked: the k-th if k questions, all answers so far and one more fit."""
-        low, high = 0, len(before) - 1
-        while low < high:
-            middle = (low + high + 1) // 2
-            cost = middle * self.question + (int(before[middle - 1]) + 1) * self.answer
-            low, high = (middle, high) if cost <= self.limit else (low, middle - 1)
-        return low
-
-
-def _prices(
-    assignment: Assignment, rule: Confident, limits: PersonalGuarantee, *, classes: int
-) -> dict[str, _Price]:
-    """Prices of every level; refused if one cannot pay for a single label."""
-    if limits.names != assignment.names:
-        raise InvalidArgument(f"limits must name the levels {', '.join(assignment.names)}.")
-    ask, tell = rule.question(assignment), rule.answer(assignment, classes=classes)
-    found = {
-        name: _Price(
-            limit=limit_rho(limits[name]),
-            question=rho_of(ask[name].event),
-            answer=rho_of(tell[name].event),
-        )
-        for name in limits
-    }
-    poor = [name for name, price in found.items() if not price.affordable(np.zeros(2, dtype=int))]
-    if poor:
-        raise BudgetExceeded(
-            f"The limit of {', '.join(poor)} does not pay for a single label; more noise, more "
-            "teachers, less weight for that level or a larger limit would help."
-        )
-    return found
+    labels[answered] = plan.rule.answers(held[answered], bits=bits)
+    return Labels(labels=labels, guarantee=plan.guarantee)
 
 
 def _teacher(estimator: Any, features: NDArray[Any], targets: NDArray[Any]) -> Any:

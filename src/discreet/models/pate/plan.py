@@ -1,0 +1,100 @@
+"""How many labels a menu of budgets pays for, before a vote is taken."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.personal import PersonalGuarantee, personal
+from discreet.core import events
+from discreet.core.check import count
+from discreet.core.errors import BudgetExceeded, InvalidArgument, Unsupported
+from discreet.models.pate.aggregate import Confident
+from discreet.models.pate.assignment import Assignment
+
+# Questions beyond what the share of answers lets expect, so that chance does not end a run early.
+_SPARE = 1.1
+_MOST = 1 << 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelPlan:
+    """At most so many questions and answers; what they cost each level at most.
+
+    Theorem: a run that ends after ``questions`` questions or ``answers`` answers, whichever comes
+        first, keeps ``guarantee``, and so does its length.
+    Proof: the questions and the answers are two interactive mechanisms that are run concurrently;
+        together they are no worse than one after the other (Vadhan, Zhang 2023), and each is an
+        adaptive composition of equal events. Questions that are not asked cost nothing more. When
+        the run ends is a function of what it published.
+    """
+
+    assignment: Assignment
+    rule: Confident
+    classes: int
+    questions: int
+    answers: int
+
+    @property
+    def guarantee(self) -> PersonalGuarantee:
+        """What each level pays for the whole run, fixed before the first vote."""
+        ask = self.rule.question(self.assignment)
+        tell = self.rule.answer(self.assignment, classes=self.classes)
+        return ask * self.questions + tell * self.answers
+
+
+def plan_labels(
+    assignment: Assignment,
+    rule: Confident,
+    limits: Mapping[str, Guarantee],
+    *,
+    classes: int,
+    answered: float,
+) -> LabelPlan:
+    """The longest run that keeps every level's limit.
+
+    ``answered``: the share of items that are answered, guessed from public data; a wrong guess
+    costs labels, not privacy.
+    """
+    if not 0 < answered <= 1:
+        raise InvalidArgument(f"answered must lie in (0, 1], got {answered}.")
+    menu = personal(limits)
+    if menu.names != assignment.names:
+        raise InvalidArgument(f"limits must name the levels {', '.join(assignment.names)}.")
+    number = count("classes", classes, minimum=2)
+    targets = {name: _target(menu[name]) for name in menu}
+
+    def run(answers: int) -> LabelPlan:
+        questions = math.ceil(answers / answered * (_SPARE if answered < 1 else 1))
+        return LabelPlan(
+            assignment=assignment, rule=rule, classes=number, questions=questions, answers=answers
+        )
+
+    def kept(answers: int) -> list[str]:
+        """The levels whose limits would be passed."""
+        spent = run(answers).guarantee
+        return [name for name, (epsilon, d) in targets.items() if spent[name].epsilon(d) > epsilon]
+
+    short = kept(1)
+    if short:
+        raise BudgetExceeded(
+            f"The limit of {', '.join(short)} does not pay for a single label; more noise, more "
+            "teachers, less weight for that level or a larger limit would help."
+        )
+    low, high = 1, 2
+    while high < _MOST and not kept(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if kept(middle) else (middle, high)
+    return run(low)
+
+
+def _target(limit: Guarantee) -> tuple[float, float]:
+    match limit.event:
+        case events.Approx(epsilon, delta) if delta > 0:
+            return float(epsilon), float(delta)
+        case _:
+            raise Unsupported("A level's limit must be discreet.approx(epsilon, delta) here.")
