@@ -90,16 +90,18 @@ class RowMap:
             u[long] = np.trunc(u[long] * 0.999)
             long = np.einsum("ij,ij->i", u, u) > grid.steps**2
         v = out[:, grid.columns :]
-        np.subtract(y, self.target_centre, out=v)
-        v *= grid.target_steps / self.target_half
+        with np.errstate(over="ignore"):
+            np.subtract(y, self.target_centre, out=v)
+            v *= grid.target_steps / self.target_half
         np.clip(v, -grid.target_steps, grid.target_steps, out=v)
         np.rint(v, out=v)
         return out
 
     def _scaled(self, x: Floats, steps: float) -> Floats:
         z = np.clip(x, self.lower, self.upper)
-        z -= self.centre
-        z *= steps / (self.scale * self.radius)
+        with np.errstate(over="ignore"):  # beyond the largest double is far away
+            z -= self.centre
+            z *= steps / (self.scale * self.radius)
         return np.clip(z, -_FAR, _FAR, out=z)
 
     def _factor(self, z: Floats, room: float) -> Floats:
