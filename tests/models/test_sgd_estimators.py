@@ -1,6 +1,7 @@
 """Estimators by private gradient descent: what they learn, refuse, charge and certify."""
 
 import math
+import pickle
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -146,6 +147,7 @@ def test_what_can_be_known_before_reading_costs_nothing(account: Callable[..., A
         ({"bounds": (1, -1)}, "lower"),
         ({"bounds": [(0, 1)] * 3}, "bounds"),
         ({"bounds": (0, math.inf)}, "bounds"),
+        ({"bounds": (17, math.nextafter(17, 18))}, "further apart"),
         ({"classes": None}, "classes"),
         ({"classes": (1,)}, "one class|two labels"),
         ({"epsilon": None}, "epsilon"),
@@ -246,6 +248,17 @@ def test_clones_share_the_account_and_cross_validation_works(account: Callable[.
     assert not hasattr(copied, "coef_")
     scores = cross_val_score(classifier(), X, LABELS, cv=3)
     assert scores.mean() > 0.8
+
+
+def test_fitted_models_are_pickled_without_their_account(account: Callable[..., Any]) -> None:
+    """An unfitted one is not: its copy would fit without being charged."""
+    model = classifier(account=account(2.0), bits=None)
+    with pytest.raises((TypeError, AttributeError), match="pickle"):
+        pickle.dumps(model)
+    read = pickle.loads(pickle.dumps(model.fit(X, LABELS)))
+    assert read.account is None
+    assert read.guarantee_ == model.guarantee_
+    assert (read.predict_proba(X) == model.predict_proba(X)).all()
 
 
 def test_seeds_repeat_and_fits_differ() -> None:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core.check import positive
+from discreet.core.errors import InvalidArgument
 from discreet.models.inputs import Bounds, Floats, bounds_of
 
 FEATURE_BITS = 13
@@ -26,6 +27,7 @@ FEATURE_BITS = 13
 Steps: TypeAlias = NDArray[np.int16]
 """Mapped rows, in steps."""
 _CHUNK = 1 << 13
+_NARROWEST = 2.0**-40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,11 +58,14 @@ class FeatureMap:
         """
         lower, upper = bounds_of("bounds", bounds, columns=columns, names=names)
         kept = (lower <= 0) & (upper >= 0)
+        scale = np.where(kept, np.maximum(-lower, upper), upper / 2 - lower / 2)
+        if not (scale >= _NARROWEST * np.maximum(np.abs(lower), np.abs(upper))).all():
+            raise InvalidArgument("bounds must be further apart: doubles hardly tell them apart.")
         return cls(
             lower=lower,
             upper=upper,
             centre=np.where(kept, 0.0, lower / 2 + upper / 2),
-            scale=np.where(kept, np.maximum(-lower, upper), upper / 2 - lower / 2),
+            scale=scale,
             intercept=intercept,
             row_norm=float(positive("row_norm", row_norm)),
         )
