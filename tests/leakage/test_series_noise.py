@@ -61,6 +61,20 @@ def test_the_lower_bound_holds_for_every_feasible_noise():
         assert Stationary(groups, 0.25, 6).dual(S, tau) <= still
 
 
+def test_noise_for_whichever_model_is_true():
+    other = series.VAR(lags=0.9 * np.eye(5), noise=np.eye(5))
+    both = series.design([FIVE, other], releases=SIX, mu=0.5, shape="correlated")
+    assert both.gap < 1e-3
+    for model in (FIVE, other):
+        assert series.cells(model, releases=both.releases).worst <= 0.5 * (1 + 1e-9)
+        alone = series.design(model, releases=SIX, mu=0.5, shape="correlated")
+        assert alone.total <= both.total * (1 + 1e-3)
+    first = series.design(FIVE, releases=SIX, mu=0.5, shape="correlated")
+    assert series.cells(other, releases=first.releases).worst > 0.53  # one is not enough
+    with pytest.raises(InvalidArgument, match="at least one model"):
+        series.design([], releases=SIX, mu=0.5)
+
+
 def test_stationary_noise_is_nearly_the_best():
     stationary = series.design(FIVE, releases=SIX, mu=0.5, shape="stationary")
     correlated = series.design(FIVE, releases=SIX, mu=0.5, shape="correlated")

@@ -236,6 +236,8 @@ def test_plausible_models_surround_the_fit():
     closer = [one.habits[0] for one in rich.plausible(40, bits=seeded(3))]
     assert np.std(closer) < np.std(habits)
     assert rich.model.people == 500
+    assert not rich.private
+    assert "not private" in str(rich)
 
 
 # ── when the model is not known ──────────────────────────────────────────────

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from discreet.core.check import count, positive
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.leakage.series import engine
 from discreet.leakage.series.barrier import Barrier, Group, Stationary, shares
 from discreet.leakage.series.model import VAR, Floats
 from discreet.leakage.series.moments import covariances, given_time
 from discreet.leakage.series.threat import Known, Releases
+from discreet.leakage.series.worst import worst
 
 Shape: TypeAlias = Literal["equal", "independent", "stationary", "correlated"]
 SHAPES: tuple[Shape, ...] = ("equal", "independent", "stationary", "correlated")
@@ -61,7 +61,7 @@ class Design:
 
 
 def design(
-    model: VAR,
+    model: VAR | Sequence[VAR],
     *,
     releases: Releases,
     mu: float,
@@ -72,7 +72,8 @@ def design(
 ) -> Design:
     """The least noise under which no cell leaks more than mu; the noise in ``releases`` is ignored.
 
-    ``people`` are those whose cells count; all, if not given.
+    Several models are taken together: the noise is enough whichever is true. ``people`` are those
+    whose cells count; all, if not given.
 
     Theorem: the noise returned meets the target under the model and directly (`Cells.mu`), and no
         noise of its shape with a total variance below ``least`` does.
@@ -91,17 +92,19 @@ def design(
             f"Use shape={'stationary' if shape == 'correlated' else 'independent'!r}."
         )
     horizon = count("times", releases.times[-1] + 1 if times is None else times)
-    whose = list(range(model.people) if people is None else people)
-    groups = _groups(model, releases, known, target, horizon, whose)
+    models = [model] if isinstance(model, VAR) else list(model)
+    whose = list(range(len(releases.weights)) if people is None else people)
+    groups = [
+        group for one in models for group in _groups(one, releases, known, target, horizon, whose)
+    ]
     level = _equal(groups, target**2)
     S, least = level * np.eye(size), level * size * (1 - 1e-9)
     if shape != "equal":
         S, least = _solve(groups, 2 * S, bound=target**2, shape=shape)
         S, least = (level * np.eye(size), least) if np.trace(S) > level * size else (S, least)
     chosen = releases.with_noise(S)
-    reached = float(
-        engine.cells(model, releases=chosen, known=known, times=horizon).mu[whose].max()
-    )
+    found = worst(models, releases=chosen, known=known, times=horizon)
+    reached = float(found.mu[whose].max())
     if not reached <= target * (1 + 1e-9):
         raise NotCertified("The designed noise misses the target; use shape='equal'.")
     return Design(

@@ -31,6 +31,8 @@ from discreet.leakage.series.threat import KNOWN, Known, Releases, Secret
 # Products with so few multiplications are left to one thread by OpenBLAS. Hundreds of larger ones
 # wait for threads longer than they compute, if other programs have the cores.
 _ALONE = 1 << 18
+# Entries of matrices that are held at once.
+_BLOCK = 1 << 21
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -139,16 +141,18 @@ def _at_time(moments: Moments, releases: Releases, time: int) -> Floats:
 
 def _others_known(moments: Moments, releases: Releases) -> Floats:
     """The mu of every cell, people x times, when the others' values at its time are known."""
-    roots: Floats = np.linalg.cholesky(
-        moments.total - moments.explained + releases.covariance
-    ).astype(np.float64, copy=False)
-    whitening = _inverses(roots).transpose(0, 2, 1)
     horizon, n, r = moments.coefficients.shape
     squares = np.empty((horizon, n))
-    some = max(1, _ALONE // r**2)
-    for start in range(0, n, some):
-        people = slice(start, start + some)
-        squares[:, people] = ((moments.coefficients[:, people] @ whitening) ** 2).sum(axis=2)
+    some, block = max(1, _ALONE // r**2), max(1, _BLOCK // r**2)
+    for first in range(0, horizon, block):
+        times = range(first, min(first + block, horizon))
+        left = np.array([moments.left(j) for j in times]) + releases.covariance
+        whitening = _inverses(np.asarray(np.linalg.cholesky(left), np.float64)).transpose(0, 2, 1)
+        coefficients = moments.coefficients[times.start : times.stop]
+        for start in range(0, n, some):
+            people = slice(start, start + some)
+            factor = coefficients[:, people] @ whitening
+            squares[times.start : times.stop, people] = (factor**2).sum(axis=2)
     result: Floats = np.sqrt(squares.T) * releases.width
     return result
 

@@ -31,8 +31,19 @@ class Moments:
     """Of the cells, time x person."""
     total: Floats
     """Release x release."""
-    explained: Floats
-    """The part of that which everybody's values at one time explain: time x release x release."""
+    lags: NDArray[np.int64]
+    """Of the releases after each time, counted from the earliest possible: time x release."""
+    products: Floats | None = None
+    """Coefficients times covariances by lag, where one table serves all times."""
+
+    def left(self, time: int) -> Floats:
+        """What everybody's values at one time leave open of the releases: their covariance."""
+        if self.products is None:
+            explained = self.coefficients[time].T @ self.cross[time]
+        else:
+            explained = self.products[np.ix_(self.lags[time], self.lags[time])]
+        left: Floats = self.total - (explained + explained.T) / 2
+        return left
 
 
 def covariances(model: VAR, *, releases: Releases, horizon: int) -> Moments:
@@ -56,17 +67,20 @@ def _stationary(model: VAR, releases: Releases, horizon: int) -> Moments:
     ahead, back = powers(companion.T, w, horizon), powers(companion, G @ w, horizon)
     table = np.concatenate([back[:, :0:-1], G @ ahead], axis=1)[:n]  # by lag, from 1 - T
     solved = regressed(G[:n, :n], table)
-    lags = at[None, :] - np.arange(horizon)[:, None] + horizon - 1
-    products = solved.T @ table
-    explained = np.array([products[np.ix_(lag, lag)] for lag in lags])
+    lags = _lags(at, horizon)
     total = (releases.weights @ table)[lags[at]]
     return Moments(
         cross=_windows(table, lags),
         coefficients=_windows(solved, lags),
         variances=np.broadcast_to(np.diag(G)[:n], (horizon, n)),
         total=(total + total.T) / 2,
-        explained=(explained + explained.transpose(0, 2, 1)) / 2,
+        lags=lags,
+        products=solved.T @ table,
     )
+
+
+def _lags(at: NDArray[np.int64], horizon: int) -> NDArray[np.int64]:
+    return at[None, :] - np.arange(horizon)[:, None] + horizon - 1
 
 
 def _windows(table: Floats, lags: NDArray[np.int64]) -> Floats:
@@ -86,13 +100,11 @@ def _started(model: VAR, releases: Releases, horizon: int) -> Moments:
     cross = np.empty((horizon, n, len(at)))
     coefficients = np.empty_like(cross)
     variances = np.empty((horizon, n))
-    explained = np.empty((horizon, len(at), len(at)))
     past = np.empty((len(w), 0))
     for j in range(horizon):
         whole = np.concatenate([past, G @ ahead[:, : horizon - j]], axis=1)
         cross[j] = whole[:n, at]
         coefficients[j] = regressed(G[:n, :n], cross[j])
-        explained[j] = coefficients[j].T @ cross[j]
         variances[j] = np.diag(G)[:n]
         past = companion @ whole[:, : j + 1]
         G = companion @ G @ companion.T + noise
@@ -102,13 +114,13 @@ def _started(model: VAR, releases: Releases, horizon: int) -> Moments:
         coefficients=coefficients,
         variances=variances,
         total=(total + total.T) / 2,
-        explained=(explained + explained.transpose(0, 2, 1)) / 2,
+        lags=_lags(at, horizon),
     )
 
 
 def given_time(moments: Moments, time: int) -> tuple[Floats, Floats]:
     """Coefficients (release x person) and covariance of the noiseless releases, given a time."""
-    return moments.coefficients[time].T, moments.total - moments.explained[time]
+    return moments.coefficients[time].T, moments.left(time)
 
 
 def regressed(matrix: Floats, right: Floats) -> Floats:

@@ -130,6 +130,8 @@ class PrivateFit:
     products: Floats = field(repr=False)
     """And noisy sums of products at each lag."""
     plan: Plan = field(repr=False)
+    private: bool
+    """False if the noise came from seeded bits: then there is no guarantee."""
     receipt: Receipt | None = None
 
     @property
@@ -161,7 +163,8 @@ class PrivateFit:
         return self.plan.column.number(self.plan.column.span // 2)
 
     def __str__(self) -> str:
-        return f"{self.alike}\ncost: {price(self.guarantee)}"
+        seeded = "" if self.private else "; drawn from seeded bits: not private"
+        return f"{self.alike}\ncost: {price(self.guarantee)}{seeded}"
 
 
 def price(guarantee: Guarantee, *, delta: float = 1e-6) -> str:
@@ -277,6 +280,7 @@ def private_fit(  # noqa: PLR0913 - each is a public choice with a name
         totals=totals,
         products=products,
         plan=plan,
+        private=source.private,
         receipt=None if reservation is None else reservation.receipt,
     )
 

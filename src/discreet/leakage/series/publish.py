@@ -91,6 +91,8 @@ class Published:
     """If one person's whole row is replaced: all their values, at all published times."""
     one_value: Guarantee
     """If one value of one person is replaced."""
+    private: bool
+    """False if the noise came from seeded bits: then there is no guarantee."""
     receipt: Receipt | None = None
 
     @property
@@ -139,6 +141,7 @@ def publish(
         covariance=whitening.covariance,
         guarantee=noise.guarantee,
         one_value=_noise(whitening, times=1).guarantee,
+        private=source.private,
         receipt=None if reservation is None else reservation.receipt,
     )
 
