@@ -122,8 +122,11 @@ def _table(rows: Sequence[tuple[Cell, ...]]) -> Table:
         id="E12/moves",
         title="How far one row moves the sums (claimed: 1), and what it then pays at least with "
         "the thesis's noise at nominal epsilon 1",
-        columns=("set", "largest norm", "largest target", "means, deviations",
-                 "row norm, declared", "epsilon", "epsilon", "epsilon", "epsilon"),
+        columns=(
+            "set",
+            *("largest norm", "largest target", "means, deviations", "row norm, declared"),
+            *("epsilon, norm", "epsilon, target", "epsilon, means", "epsilon, declared"),
+        ),
         rows=tuple(rows),
         note="One row of ten times the largest norm or target is added; for means and deviations "
         "the worst of ten, a hundred and a thousand times. Twice the rows, twice the change.",

@@ -118,7 +118,7 @@ def figure(name: str, title: str, lines: Iterable[Line], *, draws: int) -> Figur
         id=name,
         title=title,
         x="epsilon",
-        y="mean squared error (share of the largest target, squared)",
+        y="squared error (largest target is 1)",
         lines=tuple(lines),
         note=f"delta 1e-6; 10 folds of {draws} draws",
         log_x=True,
