@@ -11,7 +11,7 @@ from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.noise.bits import seeded
 from discreet.queries import ask
 from discreet.queries.intervals import against, doors
-from discreet.queries.intervals.bootstrap import Bootstrap, bootstrap
+from discreet.queries.intervals.bootstrap import Bootstrap, bootstrap, fitted
 from discreet.queries.intervals.catalogue import entries
 from discreet.queries.intervals.coverage import coverage, each
 from discreet.queries.intervals.mean import mean_interval
@@ -107,6 +107,14 @@ def test_bootstrap_simulates_the_clipping():
     again = Bootstrap(plan=plan, trials=4000)
     off = again._errors(0.02, 0.3, np.random.default_rng(1), seeded(1))
     assert abs(off.mean()) < 0.002
+
+
+@pytest.mark.parametrize(("mean", "std"), [(0.5, 0.2), (0.5, 12**-0.5), (0.1, 0.15), (0.9, 1e-5)])
+def test_bootstrap_fits_clipped_rows(mean, std):
+    centre, spread = fitted(mean, std, 0.0, 1.0)
+    rows = np.clip(np.random.default_rng(1).normal(centre, spread, 400_000), 0, 1)
+    assert rows.mean() == pytest.approx(mean, abs=0.002)
+    assert rows.std() == pytest.approx(std, rel=0.01)
 
 
 def test_the_grid_counts_what_it_says():

@@ -93,5 +93,8 @@ def test_wrong_arguments():
         plan.release([1, 0])
     with pytest.raises(OutOfDomain, match="finite"):
         plan.release([1.0, 0.0, float("nan")])
+    with pytest.raises(OutOfDomain, match="rectangular"):
+        plan.release([[1], [1, 0], 1])
+    assert plan.release([True, False, True], bits=seeded(1)).nominal == 0.95
     with pytest.raises(InvalidArgument, match="share must lie"):
         plan.forecast(1.5)

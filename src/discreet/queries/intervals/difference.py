@@ -13,7 +13,7 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.mechanisms.values import read
-from discreet.noise.bits import Bits
+from discreet.noise.bits import Bits, system
 from discreet.noise.law import Floats
 from discreet.queries.intervals.interval import Interval, IntervalForecast, Payer
 from discreet.queries.intervals.planning import column_of, setting
@@ -68,7 +68,17 @@ class DifferenceInterval(Mechanism):
         account: Payer | None = None,
         label: str = "difference",
     ) -> Interval:
-        """The interval for the mean of ``first`` less that of ``second``."""
+        """The interval for the mean of ``first`` less that of ``second``.
+
+        An ``account`` pays before either is read.
+        """
+        source = system() if bits is None else bits
+        if account is None:
+            return self.inner.release(self._both(first, second), bits=source)
+        with account.reserve(self.guarantee, label=label, private=source.private):
+            return self.inner.release(self._both(first, second), bits=source)
+
+    def _both(self, first: ArrayLike, second: ArrayLike) -> Floats:
         both = [read(first), read(second)]
         if any(
             len(one.shape) != 1 or one.size != size
@@ -78,8 +88,7 @@ class DifferenceInterval(Mechanism):
                 f"first and second must be {self.sizes[0]} and {self.sizes[1]} numbers, the "
                 "declared numbers of rows."
             )
-        values = np.concatenate([one.doubles for one in both])
-        return self.inner.release(values, bits=bits, account=account, label=label)
+        return np.concatenate([one.doubles for one in both])
 
     def simulate(self, tables: Floats, bits: Bits) -> tuple[Floats, Floats]:
         """Ends for each row of ``tables``: a first column followed by a second, for `coverage`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -26,7 +27,6 @@ from discreet.queries.intervals.interval import (
     Interval,
     IntervalForecast,
     IntervalPlan,
-    Payer,
 )
 
 _ROUNDING = 1e-7
@@ -62,21 +62,14 @@ class ProportionInterval(IntervalPlan):
         """What the coverage rests on."""
         return "independent rows, for every share"
 
-    def release(
-        self,
-        values: ArrayLike,
-        *,
-        bits: Bits | None = None,
-        account: Payer | None = None,
-        label: str = "proportion",
-    ) -> Interval:
-        """The interval for one private column of yes (1, True) and no (0, False)."""
-        plain = np.asarray(values)
-        if plain.dtype.kind == "b":
-            values = plain.astype(np.int64)
-        return super(ProportionInterval, self).release(
-            values, bits=bits, account=account, label=label
-        )
+    def _one(self, values: ArrayLike, bits: Bits) -> Interval:
+        """Yes is 1 or True, no is 0 or False."""
+        if not isinstance(values, np.ndarray):
+            with suppress(ValueError, TypeError):  # what is no array is refused in the usual way
+                values = np.asarray(values)
+        if isinstance(values, np.ndarray) and values.dtype.kind == "b":
+            values = values.astype(np.int64)
+        return super(ProportionInterval, self)._one(values, bits)
 
     def answers(self, tables: Floats, bits: Bits) -> Answers:
         """Intervals of private columns; a number counts as yes from one half on."""

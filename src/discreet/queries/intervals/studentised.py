@@ -111,11 +111,14 @@ class Studentised(IntervalPlan):
         used = self._used(error, len(value))
         low, high = self._ends(value, used)
         shown = self.known is not None or error is not None
+        rows_std = None
+        if shown and isinstance(self.statistic, MeanOf):
+            rows_std = np.sqrt(used * self.rows)
         return Answers(
             low=low,
             high=high,
             value=value,
-            spread=self._rows_std(used) if shown else None,
+            spread=rows_std,
             released=(value,) if error is None else (value, error),
         )
 
@@ -210,11 +213,6 @@ class Studentised(IntervalPlan):
         assert self.spread is not None  # noqa: S101 - asked only where it is
         assert self.spread.grid is not None  # noqa: S101 - made on reals
         return self.spread.grid.scale * self._error_unit
-
-    def _rows_std(self, error: Floats) -> Floats:
-        """The standard deviation of rows for which the standard error would be this."""
-        rows = self.statistic.guess(1.0)[1] if isinstance(self.statistic, MeanOf) else 1.0
-        return np.asarray(np.sqrt(error / rows))
 
     def _correction(self, parameter: Floats) -> Floats:
         return self.statistic.correction(parameter)
