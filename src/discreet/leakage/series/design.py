@@ -93,6 +93,8 @@ def design(
         )
     horizon = count("times", releases.times[-1] + 1 if times is None else times)
     models = [model] if isinstance(model, VAR) else list(model)
+    if not models:
+        raise InvalidArgument("model must be at least one model.")
     whose = list(range(len(releases.weights)) if people is None else people)
     groups = [
         group for one in models for group in _groups(one, releases, known, target, horizon, whose)
