@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
 from discreet.accounting.guarantee import Guarantee
+from discreet.core.check import non_negative
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
@@ -224,6 +225,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             target_bounds=self.target_bounds,
             scaling=self.scaling,
             mapping=self.mapping,
+            radius=self.radius,
             features=rows.features,
             outputs=rows.outputs,
             names=names,
@@ -235,7 +237,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             else reserved(self.account, plan.guarantee, label=self.label, bits=source)
         )
         with held as reservation:
-            mapped = row_map(rows, plan, declared=declared, radius=self.radius, bits=source)
+            mapped = row_map(rows, plan, declared=declared, bits=source)
             size = (plan.lattice.columns + plan.lattice.outputs) ** 2 + 1
             flat = rows.add_up(partial(flat_sums, mapped), start=empty(size))
             moments = plan.release(read_sums(plan.lattice, flat), rows=mapped, bits=source)
@@ -262,6 +264,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         if callable(self.method):
             return self.method
         if self.method == "ridge":
+            non_negative("alpha", self.alpha)
             return self._ridge
         found = {"psd": psd, "ssp": ssp, "adassp": adassp}.get(self.method)
         if found is None:

@@ -20,10 +20,8 @@ from discreet.noise.bits import Bits
 
 HowScaled: TypeAlias = Literal["bounds", "private"] | Scaling
 
-# Radius of the ball, in roots of the number of features: for scales that are deviations, and for
-# scales that are half the declared range.
-_RADIUS = 0.75
-_RADIUS_OF_BOUNDS = 0.5
+# Radius of the ball, in roots of the number of features (K35).
+RADIUS = 0.75
 # Targets are clipped so many deviations from their centre, features twice as many.
 _CLIP = 3.0
 
@@ -38,6 +36,7 @@ class Declared:
     target_upper: Floats
     scaling: HowScaled
     mapping: Mapping
+    radius: float | None
 
 
 def declare(
@@ -46,6 +45,7 @@ def declare(
     target_bounds: Bounds,
     scaling: HowScaled,
     mapping: Mapping,
+    radius: float | None,
     features: int,
     outputs: int,
     names: Sequence[str] | None,
@@ -69,6 +69,8 @@ def declare(
         )
     if isinstance(scaling, Scaling):
         scaling.arrays(features)
+    if radius is not None:
+        positive("radius", radius)
     return Declared(
         lower=lower,
         upper=upper,
@@ -76,17 +78,15 @@ def declare(
         target_upper=target[1],
         scaling=scaling,
         mapping=mapping,
+        radius=radius,
     )
 
 
-def row_map(
-    rows: Rows, plan: MomentsPlan, *, declared: Declared, radius: float | None, bits: Bits
-) -> RowMap:
+def row_map(rows: Rows, plan: MomentsPlan, *, declared: Declared, bits: Bits) -> RowMap:
     """The map of rows: by declared constants alone, or by a private scaling that the plan pays."""
     d = rows.features
     lower, upper = declared.lower, declared.upper
     target = declared.target_lower, declared.target_upper
-    factor = _RADIUS
     if isinstance(declared.scaling, Scaling):
         centre, scale = declared.scaling.arrays(d)
     elif declared.scaling == "private":
@@ -103,12 +103,10 @@ def row_map(
         target = _around(*target, found.centre[d:], _CLIP * found.scale[d:], found.seen[d:])
     else:
         centre, scale = (lower + upper) / 2, (upper - lower) / 2
-        factor = _RADIUS_OF_BOUNDS
     if declared.mapping == "box":
         reach = box_radius(lower, upper, centre, scale)
     else:
-        given = factor if radius is None else float(positive("radius", radius))
-        reach = math.sqrt(d) * given
+        reach = math.sqrt(d) * (RADIUS if declared.radius is None else float(declared.radius))
     return RowMap(
         lattice=plan.lattice,
         mapping=declared.mapping,
