@@ -137,32 +137,33 @@ def regression_error(
 ) -> Callable[[], float]:
     """The mean error over splits and fits, of the better of two ways to an intercept.
 
-    Bounds are shifted to be symmetric. Its own intercept shifts them back by a noisy mean, and then
-    claims too small a sensitivity; a column of ones is sound. The better is taken in hindsight.
+    Columns are shifted and scaled to -1 and 1. Its own intercept shifts them back by a noisy mean,
+    and then claims too small a sensitivity; a column of ones is sound. The better is taken in
+    hindsight.
     """
     held = np.load(f".bench/data/regression-{'given' if given else 'own'}-{table}.npz")
     half, middle = (held["upper"] - held["lower"]) / 2, (held["upper"] + held["lower"]) / 2
-    target, x = held["target"], np.clip(held["x"], held["lower"], held["upper"]) - middle
+    target, x = held["target"], np.clip((held["x"] - middle) / half, -1, 1)
     centre, reach = float(target.mean()), float(np.ptp(target) / 2)
-    y = np.clip(held["y"], *target) - centre
-    ones, wide = np.column_stack((x, half[0] * np.ones(len(x)))), np.append(half, half[0])
+    y = (np.clip(held["y"], *target) - centre) / reach
+    ones = np.column_stack((x, np.ones(len(x))))
 
-    def error(rows: NDArray[np.float64], limits: NDArray[np.float64], *, own: bool) -> float:
+    def error(rows: NDArray[np.float64], *, own: bool) -> float:
         errors = []
         for train in held["train"]:
             for _ in range(fits):
                 model = LinearRegression(
                     epsilon=epsilon,
-                    bounds_X=(-limits, limits),
-                    bounds_y=(-reach, reach),
+                    bounds_X=(-1, 1),
+                    bounds_y=(-1, 1),
                     fit_intercept=own,
                 )
                 model.fit(rows[train], y[train])
-                seen = np.clip(model.predict(rows[~train]) + centre, *target)
+                seen = np.clip(model.predict(rows[~train]) * reach + centre, *target)
                 errors.append(float(np.mean(np.square(seen - held["y"][~train]))))
         return float(np.mean(errors) / np.mean(held["least"])) if errors else 0.0
 
-    return lambda: min(error(x, half, own=True), error(ones, wide, own=False))
+    return lambda: min(error(x, own=True), error(ones, own=False))
 
 
 def regression_fit(*, n: int, d: int, epsilon: float, best: int) -> Callable[[], None]:  # noqa: ARG001
