@@ -83,6 +83,27 @@ def test_the_noise_keeps_the_budget_and_less_would_not(relation: Relation, epsil
     assert delta(noise) <= 1e-6 < delta(noise * Fraction(998, 1000))
 
 
+def test_people_with_several_rows_are_groups() -> None:
+    """On all rows exactly: k rows move a sum by k times as much."""
+    for relation, factor in ((ADD, 3), (REPLACE, 6)):
+        several = cost(
+            relation=relation, rate=Fraction(1), steps=9, noise=Fraction(18), rows_per_unit=3
+        )
+        one = cost(relation=ADD, rate=Fraction(1), steps=9, noise=Fraction(18, factor))
+        assert several.epsilon(1e-6) == pytest.approx(one.epsilon(1e-6), rel=1e-9)
+        spend = Budget.of(
+            relation=relation, epsilon=1, delta=1e-6, rho=None, mu=None, rows_per_unit=3
+        )
+        noise = noise_for(spend, rate=Fraction(1, 16), steps=100)
+        sampled = cost(
+            relation=relation, rate=Fraction(1, 16), steps=100, noise=noise, rows_per_unit=3
+        )
+        assert 0.95e-6 < sampled.delta(1.0) <= 1e-6
+        # Never less than without sampling, which is exact; and not much more.
+        whole = noise_for(spend, rate=Fraction(1), steps=100)
+        assert 0.9999 < float(16 * noise / whole) < 1.2
+
+
 def test_concentrated_and_gaussian_budgets_are_exact_on_all_rows() -> None:
     rho = Budget.of(relation=ADD, epsilon=None, delta=None, rho=0.02, mu=None)
     noise = noise_for(rho, rate=Fraction(1), steps=50)

@@ -205,6 +205,14 @@ def test_rows_are_counted_with_noise_unless_they_are_known() -> None:
     assert public.guarantee_.delta(1.0) <= 1e-6
 
 
+def test_several_rows_a_person_cost_more_and_hide_their_number() -> None:
+    several = classifier(relation=Relation.REPLACE_ONE, rows_per_unit=4, steps=50).fit(X, LABELS)
+    assert several.plan_.counting is not None
+    assert several.guarantee_.delta(1.0) <= 1e-6
+    one = classifier(relation=Relation.REPLACE_ONE, steps=50).fit(X, LABELS)
+    assert several.plan_.effective_noise > 3.5 * one.plan_.effective_noise
+
+
 def test_other_currencies_use_all_rows() -> None:
     model = classifier(epsilon=None, delta=None, rho=0.05).fit(X, LABELS)
     assert model.plan_.rate == 1

@@ -35,6 +35,7 @@ class Budget:
     """
 
     relation: Relation
+    rows_per_unit: int = 1
     epsilon: Fraction | None = None
     delta: Fraction | None = None
     rho: Fraction | None = None
@@ -49,6 +50,7 @@ class Budget:
         delta: Number | None,
         rho: Number | None,
         mu: Number | None,
+        rows_per_unit: int = 1,
     ) -> Budget:
         """Check the parameters of a person."""
         if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
@@ -63,6 +65,7 @@ class Budget:
             raise InvalidArgument("Give one of: epsilon together with delta, or rho, or mu.")
         return cls(
             relation=relation,
+            rows_per_unit=count("rows_per_unit", rows_per_unit),
             epsilon=None if epsilon is None else positive("epsilon", epsilon),
             delta=None if delta is None else probability("delta", delta, zero=False, one=False),
             rho=None if rho is None else positive("rho", rho),
@@ -71,12 +74,12 @@ class Budget:
 
     @property
     def worth(self) -> float:
-        """About the mu of a Gaussian mechanism with this guarantee, for one record added."""
+        """About the mu of a Gaussian mechanism with this guarantee, for one row added."""
         if self.epsilon is not None and self.delta is not None:
             mu = 1 / gaussian_sigma(float(self.epsilon), delta=float(self.delta))
         else:
             mu = float(self.mu) if self.mu is not None else math.sqrt(2 * float(self.rho or 0))
-        return mu / 2 if self.relation is Relation.REPLACE_ONE else mu
+        return mu / moves(self.relation, self.rows_per_unit)
 
     @property
     def amplifies(self) -> bool:
@@ -89,6 +92,11 @@ class Budget:
         return Fraction(math.ceil(64 / (self.worth * math.sqrt(_COUNT_SHARE))), 64)
 
 
+def moves(relation: Relation, rows_per_unit: int) -> int:
+    """How many rows one step of the relation adds or removes: a replacement does both."""
+    return rows_per_unit * (2 if relation is Relation.REPLACE_ONE else 1)
+
+
 def cost(
     *,
     relation: Relation,
@@ -96,12 +104,13 @@ def cost(
     steps: int,
     noise: Fraction,
     counting: Fraction | None = None,
+    rows_per_unit: int = 1,
 ) -> Guarantee:
     """The guarantee of a run, and of a count with Gaussian noise of ``counting`` before it.
 
-    Theorem: under add/remove, ``steps`` Poisson samples of ``GaussianNoise(noise)`` and
-        ``GaussianNoise(counting)``, composed. Under replace-one the same for two steps of
-        add/remove: a replacement is a removal and an addition.
+    Theorem: for one row added or removed, ``steps`` Poisson samples of ``GaussianNoise(noise)`` and
+        ``GaussianNoise(counting)``, composed. A unit is a group of its rows; under replace-one of
+        twice as many: a replacement is a removal and an addition.
     Source: Zhu, Dong, Wang 2022 (the dominating pairs of a sample); C43. For replace-one C43 names
         a pair that is believed to be the worst; what is used here is proved, and a few per cent
         larger.
@@ -112,8 +121,9 @@ def cost(
     parts = [events.repeat(sampled, count("steps", steps))]
     if counting is not None:
         parts.append(events.GaussianNoise(counting))
-    whole = Guarantee(events.compose(parts))
-    return whole.to_replace_one() if relation is Relation.REPLACE_ONE else whole
+    group = moves(relation, count("rows_per_unit", rows_per_unit))
+    whole = events.compose(parts)
+    return Guarantee(events.Group(group, whole) if group > 1 else whole, relation)
 
 
 @lru_cache(maxsize=128)
@@ -128,7 +138,12 @@ def noise_for(
 
     def spent(noise: Fraction) -> Guarantee:
         return cost(
-            relation=budget.relation, rate=rate, steps=steps, noise=noise, counting=counting
+            relation=budget.relation,
+            rate=rate,
+            steps=steps,
+            noise=noise,
+            counting=counting,
+            rows_per_unit=budget.rows_per_unit,
         )
 
     share = budget.worth / (float(rate) * math.sqrt(steps))

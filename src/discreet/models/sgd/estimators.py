@@ -49,8 +49,8 @@ class PrivateDescent(BaseEstimator):
     ``epsilon`` with ``delta`` (or ``rho``, or ``mu``) is what a fit may cost. ``bounds`` are the
     declared bounds of the features: one pair for all, one for each, or by column name. ``rows`` is
     the number of rows, roughly, if it is public knowledge; otherwise a fit under
-    ``Relation.ADD_REMOVE`` counts them with noise, for one per cent of the budget. ``bits`` is for
-    tests and simulations.
+    ``Relation.ADD_REMOVE`` counts them with noise, for one per cent of the budget. Nobody may have
+    more than ``rows_per_unit`` rows. ``bits`` is for tests and simulations.
     """
 
     epsilon: float | Fraction | None = None
@@ -60,6 +60,7 @@ class PrivateDescent(BaseEstimator):
     relation: Relation = Relation.ADD_REMOVE
     bounds: Bounds = None
     rows: int | None = None
+    rows_per_unit: int = 1
     row_norm: float | None = None
     clip: float | None = None
     rate: float | Fraction | None = None
@@ -78,7 +79,8 @@ class PrivateDescent(BaseEstimator):
 
         Theorem: the fitted parameters cost ``guarantee_``; everything else that is set is public.
         Proof: `train.descend`, and the noisy count if ``rows`` is not known (composition).
-        Needs: one row for each unit of privacy; declared bounds; targets as declared.
+        Needs: at most ``rows_per_unit`` rows of each unit of privacy, which is not checked here;
+            declared bounds; targets as declared.
         """
         table = shaped("X", X)
         matrix_shape(table)
@@ -106,7 +108,12 @@ class PrivateDescent(BaseEstimator):
         columns = count("features", features)
         width = columns + bool(self.fit_intercept)
         budget = Budget.of(
-            relation=self.relation, epsilon=self.epsilon, delta=self.delta, rho=self.rho, mu=self.mu
+            relation=self.relation,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            rho=self.rho,
+            mu=self.mu,
+            rows_per_unit=self.rows_per_unit,
         )
         objective = self._objective()
         wishes = Wishes(
@@ -204,7 +211,9 @@ class PrivateDescent(BaseEstimator):
     def _public_rows(self, present: int) -> int | None:
         if self.rows is not None:
             return count("rows", self.rows)
-        return present if self.relation is Relation.REPLACE_ONE else None
+        # With several rows a unit, a replacement can change their number.
+        public = self.relation is Relation.REPLACE_ONE and self.rows_per_unit == 1
+        return present if public else None
 
     def _rows(self, plan: Plan, present: int, bits: Bits) -> float:
         """The number to divide by: public, or counted with noise and then at least one sigma."""

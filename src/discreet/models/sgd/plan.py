@@ -60,6 +60,7 @@ class Plan:
     objective: Objective
     wishes: Wishes
     relation: Relation
+    rows_per_unit: int
     rate: Fraction
     steps: int
     noise: Fraction
@@ -79,6 +80,7 @@ class Plan:
             steps=self.steps,
             noise=self.noise,
             counting=self.counting,
+            rows_per_unit=self.rows_per_unit,
         )
 
     @property
@@ -150,6 +152,7 @@ def make_plan(
         objective=objective,
         wishes=wishes,
         relation=budget.relation,
+        rows_per_unit=budget.rows_per_unit,
         rate=rate,
         steps=steps,
         noise=noise,
