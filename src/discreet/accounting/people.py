@@ -157,7 +157,10 @@ def _rho_below(epsilon: float, *, delta: float) -> Fraction:
 
 
 def _grains(values: ArrayLike, *, up: bool, name: str) -> Grains:
-    found = np.asarray(values, dtype=np.float64)
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{name} must be numbers, or a guarantee.") from None
     if not np.isfinite(found).all() or (found < 0).any():
         raise InvalidArgument(f"{name} must be finite and not negative.")
     if (found > LARGEST_RHO).any():

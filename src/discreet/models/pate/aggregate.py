@@ -66,7 +66,7 @@ class Confident:
 
     def ask(self, counts: ArrayLike, *, bits: Bits | None = None) -> NDArray[np.bool_]:
         """Whether each item is answered; ``counts`` in units, one row for each item."""
-        found = _counts(counts)
+        found = as_counts(counts)
         noise = self._noise(self.sigma_threshold, len(found), bits)
         # Whole units: the noisy count is compared in exact numbers.
         limit = math.ceil(finite("threshold", self.threshold) * UNITS)
@@ -74,7 +74,7 @@ class Confident:
 
     def answers(self, counts: ArrayLike, *, bits: Bits | None = None) -> NDArray[np.int64]:
         """The winner of each row; of equal noisy counts the first."""
-        found = _counts(counts)
+        found = as_counts(counts)
         noise = self._noise(self.sigma_votes, found.size, bits).reshape(found.shape)
         return np.asarray((found + noise).argmax(axis=1), dtype=np.int64)
 
@@ -97,7 +97,8 @@ class Confident:
         )
 
 
-def _counts(counts: ArrayLike) -> NDArray[np.int64]:
+def as_counts(counts: ArrayLike) -> NDArray[np.int64]:
+    """Counts at the door: whole units, a row for each item."""
     found = np.asarray(counts)
     if found.ndim != 2 or not np.issubdtype(found.dtype, np.integer):
         raise OutOfDomain("counts must be whole units of votes, one row for each item.")
