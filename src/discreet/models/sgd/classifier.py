@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import type_of_target
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.models.inputs import Floats, shaped
@@ -95,7 +95,10 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateDescent):
         if isinstance(self.classes, str) and self.classes == "public":
             if given.dtype.kind == "f" and not np.isfinite(given).all():
                 raise OutOfDomain("y contains NaN or infinity: drop or replace missing labels.")
-            check_classification_targets(given)
+            if type_of_target(given) not in ("binary", "multiclass"):
+                raise OutOfDomain(
+                    "Unknown label type: y must hold labels, all numbers or all text."
+                )
             self.classes_ = np.unique(given)
             if len(self.classes_) < 2:
                 raise InvalidArgument("y holds one class only: there is nothing to learn.")
