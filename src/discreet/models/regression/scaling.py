@@ -6,7 +6,7 @@ Nothing here looks at exact statistics of private data: see `as_published` for w
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import TypeAlias
@@ -33,6 +33,8 @@ _MERGED = (1, 2, 4)
 _TARGETS = Fraction(1, 3)
 # What is taken off the sum of bins, in deviations of its noise, before it is believed.
 _DOUBT = 2.5
+# A wrong range of the targets would be worse than a wide one.
+_DOUBT_OF_TARGETS = 3.0
 # Deviations of the noise beyond which a bin of its own surely holds rows.
 _SURE = 3.5
 # How much more a coarser stretch must hold than a finer one.
@@ -112,14 +114,16 @@ def private_scaling(
     """
     low, high = lower.copy(), upper.copy()
     columns, size = len(low), BINS + 2
+    doubts = np.where(np.arange(columns) < rows.features, _DOUBT, _DOUBT_OF_TARGETS)
     noisy, stds, times = np.zeros((columns, size)), np.zeros(columns), np.zeros(columns)
     for features, targets in zip(noises[::2], noises[1::2], strict=True):
         if times.any():
             before = low, high
-            low, high = _zoomed(noisy / times[:, None], low, high, stds / np.sqrt(times))
+            low, high = _zoomed(noisy / times[:, None], low, high, stds / np.sqrt(times), doubts)
             moved = (low != before[0]) | (high != before[1])
             noisy[moved], times[moved] = 0.0, 0.0
-        exact = rows.add_up(partial(_histograms, low, high), start=empty(columns * size))
+        counting = partial(_histograms, lower, upper, low, high)
+        exact = rows.add_up(counting, start=empty(columns * size))
         first = rows.features * size
         parts = [
             features.release(exact[:first], bits=bits),
@@ -130,19 +134,24 @@ def private_scaling(
         noisy += np.concatenate(parts).reshape(columns, size)
         times += 1
         stds[: rows.features], stds[rows.features :] = features.std, targets.std
-    return _spread(noisy / times[:, None], low, high, stds / np.sqrt(times))
+    found = _spread(noisy / times[:, None], low, high, stds / np.sqrt(times), doubts)
+    # A window that was drawn in was seen before, even if its last histogram shows nothing.
+    return replace(found, seen=found.seen | (low > lower) | (high < upper))
 
 
-def _histograms(low: Floats, high: Floats, x: Floats, y: Floats) -> Ints:
+def _histograms(
+    lower: Floats, upper: Floats, low: Floats, high: Floats, x: Floats, y: Floats
+) -> Ints:
     """Counts of all columns: below the window, in each of its bins, above it."""
-    values = np.column_stack((x, y))
-    places = np.floor((values - low) * (BINS / (high - low)))
+    values = np.clip(np.column_stack((x, y)), lower, upper)
+    # A hair less than so many bins a unit: the upper end belongs to the last bin.
+    places = np.floor((values - low) * (BINS * (1 - 2.0**-40) / (high - low)))
     codes = np.clip(places, -1, BINS).astype(np.int64) + 1
     codes += np.arange(len(low)) * (BINS + 2)
     return np.bincount(codes.ravel(), minlength=len(low) * (BINS + 2)).astype(np.int64)
 
 
-def _box(counts: Floats, *, std: float) -> tuple[int, int] | None:
+def _box(counts: Floats, *, std: float, doubt: float) -> tuple[int, int] | None:
     """The bins first..last that hold most rows; None if their sum might be noise.
 
     For bins by themselves, pairs and fours: the stretch whose sum is largest after each paid one
@@ -155,17 +164,19 @@ def _box(counts: Floats, *, std: float) -> tuple[int, int] | None:
         paid = np.concatenate(([0.0], np.cumsum(merged - std * math.sqrt(size))))
         gains = np.triu(paid[None, :] - paid[:, None], 1)
         first, last = divmod(int(gains.argmax()), len(paid))
-        surely = merged[first:last].sum() - _DOUBT * std * math.sqrt(size * max(last - first, 1))
+        surely = merged[first:last].sum() - doubt * std * math.sqrt(size * max(last - first, 1))
         if last > first and surely > _CLEARLY * most:
             best, most = (first * size, last * size - 1), surely
     return best
 
 
-def _zoomed(noisy: Floats, low: Floats, high: Floats, stds: Floats) -> tuple[Floats, Floats]:
+def _zoomed(
+    noisy: Floats, low: Floats, high: Floats, stds: Floats, doubts: Floats
+) -> tuple[Floats, Floats]:
     """The windows of the bins that surely hold rows, and one more on each side."""
     low, high = low.copy(), high.copy()
     for column, (counts, std) in enumerate(zip(noisy, stds, strict=True)):
-        box = _box(counts, std=std)
+        box = _box(counts, std=std, doubt=doubts[column])
         if box is None:
             continue
         width = (high[column] - low[column]) / BINS
@@ -175,12 +186,12 @@ def _zoomed(noisy: Floats, low: Floats, high: Floats, stds: Floats) -> tuple[Flo
     return low, high
 
 
-def _spread(noisy: Floats, low: Floats, high: Floats, stds: Floats) -> Found:
+def _spread(noisy: Floats, low: Floats, high: Floats, stds: Floats, doubts: Floats) -> Found:
     """Centre and spread of the rows that are surely seen, else of the window."""
     centre, scale = (low + high) / 2, (high - low) / math.sqrt(12)
     seen = np.zeros(len(low), dtype=bool)
     for column, (counts, std) in enumerate(zip(noisy, stds, strict=True)):
-        box = _box(counts, std=std)
+        box = _box(counts, std=std, doubt=doubts[column])
         if box is None:
             continue
         seen[column] = True
