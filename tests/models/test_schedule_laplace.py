@@ -122,6 +122,19 @@ def test_a_smooth_convex_loss_may_use_it_with_the_root_of_the_dimension():
     assert final_noise_scale(np.ones(4), bound=bound, epsilon=2) == 6
 
 
+@pytest.mark.parametrize(("slope", "share"), [(0.0, 1.0), (1.0, 0.25)])
+def test_noise_at_the_end_alone_keeps_the_claim(slope, share):
+    # A run without noise from records 0 and 1, then one Laplace draw: its loss is move / scale.
+    rates, ends = np.full(8, 0.5), []
+    for record in (0.0, 1.0):
+        theta = 0.0
+        for rate in rates:
+            theta -= rate * line(slope, record)(theta)
+        ends.append(theta)
+    scale = final_noise_scale(rates, bound=GradientBound(dimension=1, diameter=1), epsilon=1)
+    assert abs(ends[1] - ends[0]) / scale == pytest.approx(share, rel=0.01)
+
+
 def test_all_coordinates_of_a_linear_loss_stay_within_the_claim():
     # p = 5, records at opposite corners: the move in L1 is the sum over coordinates, and so is the
     # loss in the tail. An L2 diameter in its place would be exceeded by sqrt(5) (M25).

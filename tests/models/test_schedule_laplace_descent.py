@@ -114,6 +114,12 @@ def test_the_average_is_one_of_the_iterates_functions():
     assert last.release(x, y, bits=seeded(5)) == pytest.approx(seen[-1][0])
 
 
+def test_nothing_stops_a_run_early():
+    # At the minimum from the start, and all steps are taken all the same.
+    mechanism = descent(Huber(), steps=7)
+    assert len(list(mechanism.iterates(np.zeros((3, 2)), np.zeros(3), bits=seeded(1)))) == 7
+
+
 @pytest.mark.parametrize(
     ("objective", "changes", "error"),
     [

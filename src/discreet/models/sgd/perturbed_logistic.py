@@ -137,7 +137,7 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
             case "laplace steps":
                 if self.delta:
                     raise InvalidArgument("delta must be 0 for 'laplace steps': it is pure.")
-                return self._laplace_steps(width, rows, size * math.sqrt(width))
+                return self._laplace_steps(width, rows, size)
             case _:
                 raise InvalidArgument(
                     "method must be 'output', 'last iterate' or 'laplace steps', got "
@@ -175,17 +175,22 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return self.mechanism_.certify()
 
-    def _laplace_steps(self, width: int, rows: int, row_norm: float) -> LaplaceDescent:
+    def _laplace_steps(self, width: int, rows: int, size: float) -> LaplaceDescent:
         objective = self._loss(0.0 if self.l2 is None else float(self.l2))
-        # Four times the rate that is safe for the worst rows: most are shorter.
-        rate = self.learning_rate or 4 * width / objective.smoothness(row_norm)
+        # Four times the rate that is safe whatever the rows: most are shorter, and differ.
+        rate = self.learning_rate or 8 / objective.smoothness(size)
+        # Noise grows with the steps that share epsilon; so few if there is much of it anyway.
+        records = 2 if self.relation is Relation.REPLACE_ONE else 1
+        signal = rows * float(positive("epsilon", self.epsilon)) / records
+        usual = round(min(max(math.sqrt(signal / objective.dimension(width)), 4), 100))
         return laplace_descent(
             objective,
             features=width,
             rows=rows,
-            row_norm=row_norm,
+            # The L1 norm of rows of 0 and 1 is their squared length; others are shrunk.
+            row_norm=min(max(size, size**2), size * math.sqrt(width)),
             epsilon=self.epsilon,
-            steps=10 if self.steps is None else self.steps,
+            steps=usual if self.steps is None else self.steps,
             schedule=PowerSchedule(start=float(positive("learning_rate", rate))),
             relation=self.relation,
         )
