@@ -17,7 +17,7 @@ from discreet.core.errors import (
 )
 from discreet.core.relation import Relation
 from discreet.leakage import series
-from discreet.leakage.series import alike, brute, private
+from discreet.leakage.series import alike, brute, private, private_full
 from discreet.mechanisms.column import Column
 from discreet.noise.bits import seeded
 from tests.laws import ALPHA
@@ -238,6 +238,70 @@ def test_plausible_models_surround_the_fit():
     assert rich.model.people == 500
     assert not rich.private
     assert "not private" in str(rich)
+
+
+# ── few long series ──────────────────────────────────────────────────────────
+
+TRIO = series.VAR(
+    lags=[
+        [[0.5, 0.2, 0], [0, 0.4, 0.2], [0.1, 0, 0.3]],
+        [[0.1, 0, 0], [0, -0.2, 0], [0, 0.1, 0.2]],
+    ],
+    noise=[[1, 0.3, 0], [0.3, 1, 0.2], [0, 0.2, 1]],
+)
+
+
+@pytest.mark.parametrize(
+    ("people", "times", "order", "span"), [(2, 3, 1, 2), (3, 3, 1, 1), (2, 4, 2, 1)]
+)
+def test_no_value_moves_the_products_further_than_the_noise_is_for(people, times, order, span):
+    """All panels on a coarse grid, and all ways to replace one value."""
+    column = Column.of(0, span, 1)
+    bound = private_full.moves(people=people, order=order, half=span)
+    l1 = l2 = 0
+    for content in itertools.product(range(span + 1), repeat=people * times):
+        panel = np.array(content, dtype=float).reshape(people, times)
+        here = private_full.statistics(panel, column=column, order=order)
+        for place in np.ndindex(people, times):
+            other = panel.copy()
+            other[place] = span - panel[place] if span == 1 else (panel[place] + 1) % (span + 1)
+            gap = private_full.statistics(other, column=column, order=order) - here
+            l1, l2 = max(l1, int(np.abs(gap).sum())), max(l2, int((gap**2).sum()))
+    assert l1 <= bound.l1
+    assert bound.l2_squared / 4 < l2 <= bound.l2_squared
+
+
+def test_who_depends_on_whom_is_found_as_the_budget_grows():
+    panel = TRIO.simulate(times=4000, bits=seeded(4))[0] + np.array([[1.0], [0.0], [-1.0]])
+    found = {
+        epsilon: series.private_full_fit(
+            panel, bounds=(-7, 7), epsilon=epsilon, order=2, bits=seeded(5)
+        )
+        for epsilon in (1, 30, 1e3, 1e6)
+    }
+    last = found[1e6]
+    away = [np.abs(one.model.matrices - last.model.matrices).max() for one in found.values()]
+    assert away == sorted(away, reverse=True)
+    assert away[0] > 0.1
+    assert away[2] < 0.01
+    smallest = np.linalg.eigvalsh(TRIO.initial)[0]
+    limit = stats.norm.isf(ALPHA / 36) * math.sqrt(1.1 / smallest / 4000)
+    assert np.abs(last.model.matrices - TRIO.matrices).max() < limit
+    assert np.abs(last.model.innovation - TRIO.innovation).max() < 6 * math.sqrt(2 / 4000)
+    assert not last.projected
+    assert found[1].guarantee.epsilon(0.0) <= 1 + 1e-9
+
+
+def test_products_that_are_spoilt_by_noise():
+    panel = TRIO.simulate(times=60, bits=seeded(4))[0]
+    found = series.private_full_fit(panel, bounds=(-7, 7), epsilon=400, bits=seeded(5))
+    assert found.model.radius <= 0.98 + 1e-9
+    with pytest.raises(NotCertified, match="noise at this budget"):
+        series.private_full_fit(panel, bounds=(-7, 7), epsilon=0.1, bits=seeded(5))
+    with pytest.raises(InvalidArgument, match="Give epsilon"):
+        series.private_full_fit(panel, bounds=(-7, 7))
+    with pytest.raises(OutOfDomain, match="at least 3 times"):
+        series.private_full_fit(panel[:, :2], bounds=(-7, 7), epsilon=1)
 
 
 # ── when the model is not known ──────────────────────────────────────────────

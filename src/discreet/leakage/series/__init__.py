@@ -6,6 +6,7 @@ from discreet.leakage.series.engine import cells, leakage
 from discreet.leakage.series.fit import fit
 from discreet.leakage.series.model import VAR
 from discreet.leakage.series.private import plan_fit, private_fit
+from discreet.leakage.series.private_full import private_full_fit
 from discreet.leakage.series.publish import publish
 from discreet.leakage.series.report import assess, report
 from discreet.leakage.series.smooth import smooth
@@ -25,6 +26,7 @@ __all__ = [
     "leakage",
     "plan_fit",
     "private_fit",
+    "private_full_fit",
     "publish",
     "releases",
     "report",
