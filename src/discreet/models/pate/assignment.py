@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -122,6 +122,66 @@ def upsampling(teachers: int, *, copies: Mapping[str, int], key: str = "") -> As
         weights=np.full(number, UNITS, dtype=np.int64),
         key=key,
     )
+
+
+def hybrid(
+    teachers: int,
+    *,
+    people: Mapping[str, float],
+    sensitivities: Mapping[str, float],
+    fewest: int = 2,
+    key: str = "",
+) -> Assignment:
+    """Weighting for levels that fill ``fewest`` teachers; smaller ones join stricter levels (M23).
+
+    A record of a level that is too small goes to several teachers of the nearest stricter level
+    that has its own: as many as its sensitivity allows. The strictest level always has its own.
+    """
+    number = count("teachers", teachers)
+    names = _levels(people, sensitivities)
+    total = sum(people.values())
+    strictest = min(names, key=lambda name: (sensitivities[name], name))
+    hosts = sorted(
+        (n for n in names if n == strictest or people[n] / total * number >= fewest),
+        key=lambda name: (sensitivities[name], name),
+    )
+    joined = {
+        name: name
+        if name in hosts
+        else max((h for h in hosts if sensitivities[h] <= sensitivities[name]),
+                 key=lambda h: (sensitivities[h], h))
+        for name in names
+    }  # fmt: skip
+    times = {name: int(sensitivities[name] // sensitivities[joined[name]]) for name in names}
+    load = {h: sum(people[n] * times[n] for n in names if joined[n] == h) for h in hosts}
+    whole = weighting(
+        number, people=load, sensitivities={h: sensitivities[h] for h in hosts}, key=key
+    )
+    blocks = dict(zip(whole.names, whole.blocks, strict=True))
+    for name in names:
+        first, end = blocks[joined[name]]
+        times[name] = min(times[name], end - first)
+    return Assignment(
+        names=names,
+        copies=tuple(times[name] for name in names),
+        blocks=tuple(blocks[joined[name]] for name in names),
+        weights=whole.weights,
+        key=key,
+    )
+
+
+def without(assignment: Assignment, levels: Collection[str]) -> Assignment:
+    """The assignment when levels have spent their budgets: their teachers weigh nothing (M26 B).
+
+    With upsampling that is every teacher that learned from one of them.
+    """
+    gone = np.zeros(assignment.teachers, dtype=bool)
+    for name, block in zip(assignment.names, assignment.blocks, strict=True):
+        if name in levels:
+            gone[slice(*block)] = True
+    if gone.all():
+        raise InvalidArgument("Without these levels no teacher is left.")
+    return replace(assignment, weights=np.where(gone, 0, assignment.weights))
 
 
 def counted(votes: ArrayLike, assignment: Assignment, *, classes: int) -> NDArray[np.int64]:

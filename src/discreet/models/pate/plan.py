@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.personal import PersonalGuarantee, personal
-from discreet.core import events
 from discreet.core.check import count
-from discreet.core.errors import BudgetExceeded, InvalidArgument, Unsupported
+from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.models.pate.aggregate import Confident
 from discreet.models.pate.assignment import Assignment
+from discreet.models.pate.calibrate import target
 
 # Questions beyond what the share of answers lets expect, so that chance does not end a run early.
 _SPARE = 1.1
@@ -64,7 +64,7 @@ def plan_labels(
     if menu.names != assignment.names:
         raise InvalidArgument(f"limits must name the levels {', '.join(assignment.names)}.")
     number = count("classes", classes, minimum=2)
-    targets = {name: _target(menu[name]) for name in menu}
+    targets = {name: target(menu[name]) for name in menu}
 
     def run(answers: int) -> LabelPlan:
         questions = math.ceil(answers / answered * (_SPARE if answered < 1 else 1))
@@ -90,11 +90,3 @@ def plan_labels(
         middle = (low + high) // 2
         low, high = (low, middle) if kept(middle) else (middle, high)
     return run(low)
-
-
-def _target(limit: Guarantee) -> tuple[float, float]:
-    match limit.event:
-        case events.Approx(epsilon, delta) if delta > 0:
-            return float(epsilon), float(delta)
-        case _:
-            raise Unsupported("A level's limit must be discreet.approx(epsilon, delta) here.")
