@@ -458,6 +458,12 @@ _TABLES = (
     "schooling",
     "heights",
     "carats",
+    "Ames",
+    "incomes",
+    "storms",
+    "workers",
+    "households",
+    "weather",
 )
 _SINGLE = {"Galton", "schooling", "heights", "carats"}
 

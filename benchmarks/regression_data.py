@@ -317,6 +317,103 @@ TABLES = (
         bounds=((0, 10),),
         target_bounds=(0, 20_000),
     ),
+    # From here on: not looked at before all constants of our methods were fixed.
+    Table(
+        name="Ames",
+        target="price of homes",
+        read=_columns(
+            "modeldata",
+            "ames",
+            (
+                "Gr_Liv_Area",
+                "Lot_Area",
+                "Year_Built",
+                "Total_Bsmt_SF",
+                "Garage_Area",
+                "Full_Bath",
+                "Bedroom_AbvGr",
+                "Fireplaces",
+            ),
+            "Sale_Price",
+        ),
+        bounds=(
+            (0, 10_000),
+            (0, 500_000),
+            (1800, 2020),
+            (0, 10_000),
+            (0, 3000),
+            (0, 10),
+            (0, 20),
+            (0, 10),
+        ),
+        target_bounds=(0, 2_000_000),
+    ),
+    Table(
+        name="incomes",
+        target="yearly income",
+        read=_columns(
+            "stevedata",
+            "gss_wages",
+            ("age", "prestg10", "childs", "year", "gender=Female"),
+            "realrinc",
+        ),
+        bounds=((0, 100), (0, 100), (0, 20), (1970, 2020), ZERO_ONE),
+        target_bounds=(0, 500_000),
+    ),
+    Table(
+        name="storms",
+        target="speed of the wind",
+        read=_columns(
+            "dplyr", "storms", ("pressure", "lat", "long", "month", "hour", "year"), "wind"
+        ),
+        bounds=((800, 1100), (0, 90), (-180, 0), (1, 12), (0, 24), (1950, 2030)),
+        target_bounds=(0, 250),
+    ),
+    Table(
+        name="workers",
+        target="earnings in 1978",
+        read=_columns(
+            "DAAG",
+            "cps1",
+            ("age", "educ", "black", "hisp", "marr", "nodeg", "re74", "re75"),
+            "re78",
+        ),
+        bounds=((0, 100), (0, 20), *[ZERO_ONE] * 4, (0, 100_000), (0, 100_000)),
+        target_bounds=(0, 100_000),
+    ),
+    Table(
+        name="households",
+        target="income",
+        read=_columns(
+            "COUNT",
+            "rwm5yr",
+            ("age", "educ", "female", "married", "kids", "outwork", "self"),
+            "hhninc",
+        ),
+        bounds=((0, 100), (0, 20), *[ZERO_ONE] * 5),
+        target_bounds=(0, 50),
+    ),
+    Table(
+        name="weather",
+        target="temperature",
+        read=_columns(
+            "nycflights13",
+            "weather",
+            ("dewp", "humid", "wind_speed", "precip", "pressure", "visib", "hour", "month"),
+            "temp",
+        ),
+        bounds=(
+            (-50, 130),
+            (0, 100),
+            (0, 200),
+            (0, 10),
+            (900, 1100),
+            (0, 20),
+            (0, 24),
+            (1, 12),
+        ),
+        target_bounds=(-50, 130),
+    ),
 )
 
 # Tables of a folder, as `airfoil.csv.gz`: no header, the target last, all columns centred.
