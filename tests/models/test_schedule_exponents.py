@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.sgd.analysis import analyse, drawn_epsilons
+from discreet.models.sgd.analysis import analyse, drawn_epsilons, undrawn_epsilons
 from discreet.models.sgd.convergence import Problem
 from discreet.models.sgd.laplace import noise_scales
 from discreet.models.sgd.published import noise_vanishes_as_published
@@ -177,8 +177,12 @@ def test_secret_records_make_a_fixed_budget_go_further():
     assert secret.best.steps > open_run.best.steps
     # What a step may spend is what amplification gives back.
     shares = 1 / best_laplace_scales(schedule.rates(100), sensitivity=1, epsilon=1)
-    spent = np.log1p(5000 * np.expm1(shares))
+    spent = undrawn_epsilons(shares, rows=5000)
     assert drawn_epsilons(spent, rows=5000).sum() == pytest.approx(1)
+    wide = np.array([1e-9, 1.0, 29.9, 30.1, 500.0])
+    for batch in (1, 10):
+        there = undrawn_epsilons(wide, rows=10, batch=batch)
+        assert drawn_epsilons(there, rows=10, batch=batch) == pytest.approx(wide, rel=1e-12)
 
 
 def test_a_gaussian_run():

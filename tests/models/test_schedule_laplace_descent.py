@@ -114,6 +114,13 @@ def test_the_average_is_one_of_the_iterates_functions():
     assert last.release(x, y, bits=seeded(5)) == pytest.approx(seen[-1][0])
 
 
+def test_hardly_any_noise_is_fine():
+    x, y = np.zeros((3, 2)), np.zeros(3)
+    mechanism = descent(epsilon=1000, steps=2, relation=Relation.REPLACE_ONE, batch=2)
+    assert np.abs(mechanism.release(x, y, bits=seeded(1))).max() < 0.1
+    assert mechanism.guarantee.epsilon() <= 1000
+
+
 def test_nothing_stops_a_run_early():
     # At the minimum from the start, and all steps are taken all the same.
     mechanism = descent(Huber(), steps=7)
@@ -263,6 +270,7 @@ def test_a_fit_is_paid_for_before_it_reads(tmp_path):
         ({"method": "last iterate", "delta": 1e-6}, RelationMismatch),
         ({"method": "last iterate", "relation": Relation.REPLACE_ONE}, InvalidArgument),
         ({"classes": ("yes", "maybe")}, OutOfDomain),
+        ({"relation": Relation.REPLACE_ONE, "rows": 1999}, InvalidArgument),
         ({"l2": -1.0, "method": "output"}, InvalidArgument),
     ],
 )

@@ -5,6 +5,7 @@ A plan is made from public or made-up constants (`convergence.Problem`) before a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
@@ -195,8 +196,7 @@ def _run_plan(schedule: PowerSchedule, width: float, epsilon: float, rows: int |
         rates = schedule.rates(number)
         shares = 1 / best_laplace_scales(rates, sensitivity=1.0, epsilon=epsilon)
         if rows is not None:
-            # The inverse of `drawn_epsilons`: what a step may cost if its record is secret.
-            shares = np.log1p(rows * np.expm1(shares))
+            shares = undrawn_epsilons(shares, rows=rows)
         return width / shares, epsilon, epsilon
 
     return plan
@@ -209,6 +209,15 @@ def drawn_epsilons(epsilons: Floats, *, rows: int | None, batch: int = 1) -> Flo
     rate = min(1.0, count("batch", batch) / count("rows", rows))
     amplified: Floats = np.log1p(rate * np.expm1(epsilons))
     return amplified
+
+
+def undrawn_epsilons(epsilons: Floats, *, rows: int, batch: int = 1) -> Floats:
+    """The inverse of `drawn_epsilons`: what steps may cost before drawing, to cost this after."""
+    ratio = max(1.0, count("rows", rows) / count("batch", batch))
+    # Beyond 30 the logarithm is linear to the last digit, and the exponential would overflow.
+    near = np.log1p(ratio * np.expm1(np.minimum(epsilons, 30.0)))
+    allowed: Floats = np.where(epsilons > 30, epsilons + math.log(ratio), near)
+    return allowed
 
 
 def _best(points: Iterable[Point], point: Callable[[int], Point]) -> Point:

@@ -23,6 +23,7 @@ from discreet.core.relation import Relation
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.laplace import laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
+from discreet.models.sgd.analysis import undrawn_epsilons
 from discreet.models.sgd.features import FEATURE_BITS
 from discreet.models.sgd.objectives import Floats, Objective
 from discreet.models.sgd.perturbed import read_records
@@ -197,7 +198,7 @@ def laplace_descent(  # noqa: PLR0913 - each has a name
     moved = longest * (2 if relation is Relation.REPLACE_ONE else 1)
     # Shares of the budget, turned into what a step may spend on a secret batch; rounded outward.
     shares = float(budget) / best_laplace_scales(rates, sensitivity=1.0, epsilon=1.0)
-    allowed = np.log1p(np.expm1(shares) * (n / taken)) * (1 - 1e-9)
+    allowed = undrawn_epsilons(shares, rows=n, batch=taken) * (1 - 1e-9)
     scales = [math.ceil(moved / part) for part in allowed.tolist()]
     made = {
         scale: laplace(sensitivity=moved, scale=scale, on="integers", relation=relation)

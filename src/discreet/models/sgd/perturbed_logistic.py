@@ -279,7 +279,11 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
 
     def _rows(self, present: int) -> int:
         if self.relation is Relation.REPLACE_ONE:
-            return count("rows", present if self.rows is None else self.rows)
+            if self.rows not in (None, present):
+                raise InvalidArgument(
+                    f"rows must be the number of rows of X under {self.relation!r}, or None."
+                )
+            return count("rows", present)
         if self.rows is None:
             raise InvalidArgument(
                 "rows must be declared under Relation.ADD_REMOVE: roughly their number, from "
