@@ -30,7 +30,7 @@ CASES = {case.name: case for case in regression_cases.cases()}
 def test_a_case_gets_its_verdict(name):
     case = CASES[name]
     # The gaps are wide, but for SSP.
-    samples = case.samples if name.startswith("SSP") else 50_000
+    samples = case.samples if name.startswith("SSP") else min(case.samples, 50_000)
     row = audit_case(case, failure=FAMILY / len(registered()), samples=samples, seed=11)
     assert row.ok, row
     assert row.verdict == ("BROKEN" if case.broken else "not refuted")

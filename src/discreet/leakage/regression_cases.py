@@ -19,7 +19,7 @@ from discreet.accounting.conversion import gaussian_mu
 from discreet.accounting.guarantee import gdp
 from discreet.leakage import exact
 from discreet.leakage.case import Case
-from discreet.leakage.lattice import Floats
+from discreet.leakage.lattice import Floats, point
 from discreet.leakage.published_claims import Claim, refuted
 from discreet.mechanisms.gaussian import gaussian
 
@@ -34,7 +34,7 @@ Scaled = Callable[[Sequence[Row]], tuple[float, float]]
 
 def cases() -> tuple[Case, ...]:
     """What was published or shipped, then the same with declared bounds."""
-    return (_ssp(), *_scaled(), _lower_bound(), *_sound())
+    return (_ssp(), *_scaled(), *_lower_bound(), *_sound())
 
 
 def sigma() -> float:
@@ -142,24 +142,38 @@ def _moved(name: str, scaled: Scaled, pair: tuple[Sequence[Row], Sequence[Row]],
     )
 
 
-def _lower_bound() -> Case:
-    """Diffprivlib 0.6: squares are noised for the lower bound's square.
+def _lower_bound() -> tuple[Case, ...]:
+    """Diffprivlib 0.6.6: squares are noised for the square of the lower bound, taken twice.
 
-    ``LinearRegression`` without an intercept, one regressor within (-1, 3): a third of epsilon for
-    the sum of squares, whose sensitivity is taken from the lower bound twice.
+    ``LinearRegression`` without an intercept, one regressor: a third of epsilon for the sum of its
+    squares. Within (-1, 3) the noise is for 1 where a row moves it by 9; within (0, 1) there is
+    none. (Without an intercept rows are not clamped either: see "clamp forgotten".)
     """
-    scale, claimed, true = 3 / EPSILON, 1.0, 9.0
+    scale, true = 3 / EPSILON, 9.0
     # Far from zero: the noise is folded there.
     base = 200.0
-    return Case(
-        name="diffprivlib regression, squares by the lower bound",
-        claimed=(EPSILON, 0.0),
-        draw=partial(_folded, scale=scale * claimed),
-        left=base,
-        right=base + true,
-        laws=lambda: exact.laplace_pair(base, base + true, scale=scale * claimed),
-        broken=True,
-        why="noise for a square of 1 where the upper bound allows 9: true epsilon 3",
+    return (
+        Case(
+            name="diffprivlib regression, squares by the lower bound",
+            claimed=(EPSILON, 0.0),
+            draw=partial(_folded, scale=scale),
+            left=base,
+            right=base + true,
+            laws=lambda: exact.laplace_pair(base, base + true, scale=scale),
+            broken=True,
+            why="noise for a square of 1 where the upper bound allows 9: true epsilon 3",
+        ),
+        Case(
+            name="diffprivlib regression, bounds from zero",
+            claimed=(EPSILON, 0.0),
+            draw=partial(_folded, scale=0.0),
+            left=base,
+            right=base + 1,
+            laws=lambda: exact.pair(point(int(base)), point(int(base) + 1)),
+            broken=True,
+            samples=10_000,
+            why="the lower bound is 0, so the squares get no noise at all",
+        ),
     )
 
 
