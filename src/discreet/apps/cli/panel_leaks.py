@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.apps.cli.panel_file import Layout, PanelFile, read
@@ -91,9 +92,13 @@ def run(path: Path, *, layout: Layout, asked: Asked, paid: Paid, written: Writte
             "--drop-incomplete makes the number of people depend on their values: leave it out "
             "with --epsilon, and complete the panel first."
         )
-    panel = read(path, layout)
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     try:
-        told = _private(path, panel, asked, paid) if paid.epsilon else _plain(path, panel, asked)
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            progress.add_task("reading, fitting, looking for noise")
+            panel = read(path, layout)
+            tell = _plain if paid.epsilon is None else _private
+            told = tell(path, panel, asked, paid)
     except BudgetExceeded as refusal:
         return refused(refusal, as_json=written.as_json)
     if written.html is not None:
@@ -104,7 +109,7 @@ def run(path: Path, *, layout: Layout, asked: Asked, paid: Paid, written: Writte
     return 0
 
 
-def _plain(path: Path, panel: PanelFile, asked: Asked) -> Told:
+def _plain(path: Path, panel: PanelFile, asked: Asked, _: Paid) -> Told:
     people, times = panel.values.shape
     common: dict[str, Any] = {
         "bounds": asked.bounds,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike
 from discreet.accounting.conversion import gaussian_mu
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.check import count, finite, positive, probability
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.leakage.series.alike import Alike
 from discreet.leakage.series.answer import epsilon_of
 from discreet.leakage.series.design import Design, Shape, design
@@ -258,12 +259,6 @@ def _assessed(  # noqa: PLR0913 (private: what the two doors above have in commo
     mu = float(found.direct.max())
     if wanted.target is not None:
         mu = gaussian_mu(wanted.target, delta=wanted.delta)
-    many = len(published.times)
-    shapes: list[Shape] = ["equal"]
-    shapes += ["independent"] if many <= _INDEPENDENT else []
-    shapes += ["stationary"] if _CORRELATED < many <= _STATIONARY else []
-    shapes += ["correlated"] if many <= _CORRELATED else []
-    whose = range(len(found.mu))
     others = [looked(one)[2].worst for one in plausible]
     return Report(
         cells=found,
@@ -273,23 +268,32 @@ def _assessed(  # noqa: PLR0913 (private: what the two doors above have in commo
         target=epsilon_of(mu, delta=wanted.delta),
         model=model,
         releases=published,
-        fixes=tuple(
-            design(
-                used,
-                releases=published,
-                mu=mu,
-                known=wanted.known,
-                shape=shape,
-                times=times,
-                people=whose,
-            )
-            for shape in shapes
-        ),
+        fixes=_fixes(used, published, mu, times=times, known=wanted.known, people=len(found.mu)),
         origin=origin,
         clipped=clipped,
         guarantee=guarantee,
         plausible=tuple(epsilon_of(other, delta=wanted.delta) for other in others),
     )
+
+
+def _fixes(
+    model: VAR, published: Releases, mu: float, *, times: int, known: Known, people: int
+) -> tuple[Design, ...]:
+    many = len(published.times)
+    shapes: list[Shape] = ["independent"] if many <= _INDEPENDENT else []
+    shapes += ["stationary"] if _CORRELATED < many <= _STATIONARY else []
+    shapes += ["correlated"] if many <= _CORRELATED else []
+    asked: dict[str, Any] = {
+        "releases": published,
+        "mu": mu,
+        "times": times,
+        "people": range(people),
+    }
+    found = [design(model, known=known, shape="equal", **asked)]
+    for shape in shapes:
+        with suppress(NotCertified):  # then the others will have to do
+            found.append(design(model, known=known, shape=shape, **asked))
+    return tuple(found)
 
 
 def _reduced(model: VAR | Alike, people: int) -> tuple[VAR, Floats | None]:
