@@ -205,6 +205,7 @@ DRIFT = PANEL + np.exp(np.arange(40) / 2)
         (wide(), (*ASK, "--spread", "1"), "need --epsilon"),
         (wide(), (*ASK, "--epsilon", "1", "--drop-incomplete"), "complete the panel first"),
         (wide(), (*ASK, "--epsilon", "1"), "noise at this budget"),
+        (wide(), (*ASK, "--epsilon", "0"), "epsilon must be positive"),
         (wide(), (*ASK, "--delimiter", ";;"), "one character"),
         (wide(), (*ASK, "--html", "nowhere/page.html"), "no such folder"),
     ],
