@@ -18,7 +18,7 @@ from discreet.noise.bits import seeded
 from discreet.queries.intervals import law
 from discreet.queries.intervals.coverage import Coverage, coverage, each
 from discreet.queries.intervals.mean import mean_interval
-from discreet.queries.intervals.statistics import codes_of, sums, variance_moved, variance_shift
+from discreet.queries.intervals.sums import codes_of, sums, variance_moved, variance_shift
 from tests import laws
 
 UNIT = {"lower": 0, "upper": 1}

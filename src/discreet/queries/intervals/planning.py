@@ -17,8 +17,9 @@ from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.column import Column
 from discreet.mechanisms.gaussian import gaussian
 from discreet.mechanisms.laplace import laplace
-from discreet.queries.intervals.statistics import LARGEST_SPAN, LARGEST_SUM, Statistic
+from discreet.queries.intervals.statistics import Statistic
 from discreet.queries.intervals.studentised import Assume, Method, Studentised
+from discreet.queries.intervals.sums import LARGEST_SPAN, LARGEST_SUM
 
 _Word = TypeVar("_Word", bound=str)
 
@@ -28,10 +29,10 @@ _GAMMA = Fraction(1, 10)
 # And how much may fail where nothing but the bounds tells the error: yes or no is not quite normal.
 _OUTER = 0.7
 # What may be added instead to a noisy squared error, in scales of its noise; how a tail is found.
-_REACHES = (2.2, 1.5, 0.7, 0.0)
-_OUTERS = (0.7, 0.5)
+_REACHES = (1.4, 0.7, 0.0)
+_OUTERS = (0.5, 0.2)
 _STEPS = 6
-_ALLOWED = 0.8
+_ALLOWED = 0.82
 _BELOW = 0.999
 _LARGEST_TAIL = 0.4
 # Standard deviations, as parts of the range, over which a split without a guess is balanced.
@@ -154,7 +155,7 @@ def setting(
 def _calibrated(plan: Studentised) -> list[Studentised]:
     """The same with the largest tail at which no variance is missed more often than allowed.
 
-    A fifth of what may fail is kept back: for variances between those that are computed, and for an
+    A part of what may fail is kept back: for variances between those that are computed, and for an
     estimate that is not quite normal.
     """
     allowed, tail, found = (1 - plan.level) * _ALLOWED, plan.tail, 0.0

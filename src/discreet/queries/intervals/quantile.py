@@ -29,7 +29,7 @@ from discreet.queries.intervals.interval import (
     laplace_points,
 )
 from discreet.queries.intervals.planning import column_of
-from discreet.queries.intervals.statistics import codes_of
+from discreet.queries.intervals.sums import codes_of
 
 _POINTS = 64
 _ROUNDING = 1 + 1e-7
