@@ -132,6 +132,15 @@ def test_another_table_of_that_name_is_refused(tmp_path):
         sets.find("wine", tmp_path)
 
 
+@pytest.mark.parametrize("content", [b"a,b\n1,x\n", b"", b"\xff\xfe", b"1,2\n3\n"])
+def test_a_file_that_holds_no_numbers_is_refused(tmp_path, content):
+    (tmp_path / "wine.csv").write_bytes(content)
+    (tmp_path / "energy.csv.gz").write_bytes(content)
+    for name in ("wine", "energy"):
+        with pytest.raises(InvalidArgument, match=f"{name}.csv.*must hold numbers"):
+            sets.find(name, tmp_path)
+
+
 def test_data_is_for_studies_that_read_some(tmp_path):
     with pytest.raises(InvalidArgument, match="friis reads no files"):
         run(FRIIS, quick=True, data=tmp_path)

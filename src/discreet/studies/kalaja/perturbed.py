@@ -81,6 +81,12 @@ def _unstable(name: str, seen: Folds, run: Runs) -> list[Check]:
                          f"predicting zero, {name}, epsilon {e:g}", expected=10.0, got=got)
         for e, got in far.items()
     ]  # fmt: skip
+    made += [
+        figured.at_least(f"E1/AdaSSP wins/{name}/epsilon {e:g}", "median error of SSP over that of "
+                         f"Alg. 3, {name}, epsilon {e:g}", expected=1.0,
+                         got=run.middle(seen, "SSP fixed", e) / run.middle(seen, "Alg. 3", e))
+        for e in (0.1, 0.2, 0.5)
+    ]  # fmt: skip
     for method, table in stated.WORSE_THAN_TRIVIAL.items():
         made += means.numbers(
             f"E1/worse than zero/{method}/{name}",

@@ -15,8 +15,7 @@ _METHOD = "Alg. 2 code"
 
 def wang(setting: Setting) -> Findings:
     """Zero, ridge, SSP and AdaSSP, row map with statistics of all rows."""
-    names = tuple(name for name in stated.WANG if name != "forest")
-    sets = Sets.of(setting, names)
+    sets = Sets.of(setting, tuple(stated.WANG))
     checks: list[Check] = []
     rows: list[tuple[Cell, ...]] = []
     for data in sets:

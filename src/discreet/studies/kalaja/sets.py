@@ -84,14 +84,21 @@ def _prepared(name: str, table: Floats) -> DataSet:
 
 
 def _table(path: Path) -> Floats:
-    content = path.read_bytes()
-    text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
-    return _numbers(text)
+    try:
+        content = path.read_bytes()
+        text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8")
+        return _numbers(text)
+    except (ValueError, OSError, EOFError):
+        raise InvalidArgument(
+            f"{path.name} must hold numbers separated by commas, target last; names may come first."
+        ) from None
 
 
 def _numbers(text: str) -> Floats:
     """Comma separated; a first line of names is left out."""
     lines = text.splitlines()
+    if not lines:
+        raise ValueError
     try:
         [float(cell) for cell in lines[0].split(",")]
     except ValueError:
