@@ -148,9 +148,12 @@ def test_a_private_fit_is_charged(tmp_path):
     content = wide(panel, range(600))
     ask = ("--bounds", -6, 6, "--noise", 0.05, "--epsilon", 4, "--spread", 2)
     charged = (*ask, "--ledger", url, "--account", "panel")
+    for wrong in (("--target", -1), ("--released", "t99"), ("--delta", 2)):  # nothing is spent
+        assert run(tmp_path, content, *charged, *wrong).exit_code == 2
     assert run(tmp_path, content, *charged).exit_code == 0
     refused = run(tmp_path, content, *charged)
     assert refused.exit_code == 3
+    assert "budget is short" in refused.stderr
     with discreet.Ledger(url) as ledger:
         assert float(ledger.account("panel").remaining) < 1.01
     alone = run(tmp_path, content, *ask, "--ledger", url)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.apps.cli.panel_file import Layout, PanelFile, read
-from discreet.apps.cli.release import refused
-from discreet.core.check import positive
-from discreet.core.errors import BudgetExceeded, InvalidArgument
+from discreet.apps.cli.release import EXIT_SHORT
+from discreet.core.check import positive, probability
+from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified
 from discreet.leakage import series
 from discreet.leakage.series.alike import Alike
 from discreet.leakage.series.fit import Dynamics
@@ -100,7 +100,10 @@ def run(path: Path, *, layout: Layout, asked: Asked, paid: Paid, written: Writte
             tell = _plain if paid.epsilon is None else _private
             told = tell(path, panel, asked, paid)
     except BudgetExceeded as refusal:
-        return refused(refusal, as_json=written.as_json)
+        if written.as_json:
+            print(json.dumps({"refused": str(refusal)}))
+        print(f"discreet: the budget is short. {refusal} Nothing was fitted.", file=sys.stderr)
+        return EXIT_SHORT
     if written.html is not None:
         written.html.write_text(as_html(told), encoding="utf-8")
     if written.csv is not None:
@@ -111,14 +114,7 @@ def run(path: Path, *, layout: Layout, asked: Asked, paid: Paid, written: Writte
 
 def _plain(path: Path, panel: PanelFile, asked: Asked, _: Paid) -> Told:
     people, times = panel.values.shape
-    common: dict[str, Any] = {
-        "bounds": asked.bounds,
-        "std": asked.std(people),
-        "released": _released(asked.released, panel.times),
-        "delta": asked.delta,
-        "target": asked.target,
-        "known": asked.known,
-    }
+    common = _common(asked, panel)
     given = None if asked.model is None else _model(asked.model)
     if isinstance(given, Alike):
         report = series.assess(given, people=people, times=times, **common)
@@ -142,6 +138,7 @@ def _private(path: Path, panel: PanelFile, asked: Asked, paid: Paid) -> Told:
     if asked.model is not None:
         raise InvalidArgument("Give --model, or --epsilon for a private fit, not both.")
     people, times = panel.values.shape
+    common = _common(asked, panel)  # before anything is spent
     with ExitStack() as stack:
         found = series.private_fit(
             panel.values,
@@ -153,20 +150,31 @@ def _private(path: Path, panel: PanelFile, asked: Asked, paid: Paid) -> Told:
             account=_account(paid, stack),
             label=f"model of {path.name}",
         )
+    others: tuple[Alike, ...] = ()
+    with suppress(NotCertified):  # what was paid for is shown all the same
+        others = found.plausible(_PLAUSIBLE, bits=system())
     report = series.assess(
         found.alike,
         people=people,
         times=times,
-        bounds=asked.bounds,
-        std=asked.std(people),
-        released=_released(asked.released, panel.times),
-        delta=asked.delta,
-        target=asked.target,
-        known=asked.known,
         guarantee=found.guarantee,
-        plausible=found.plausible(_PLAUSIBLE, bits=system()),
+        plausible=others,
+        **common,
     )
     return _told(path, panel, report, model=found.alike)
+
+
+def _common(asked: Asked, panel: PanelFile) -> dict[str, Any]:
+    """What is asked of any model, checked."""
+    probability("--delta", asked.delta, zero=False, one=False)
+    return {
+        "bounds": asked.bounds,
+        "std": asked.std(len(panel.values)),
+        "released": _released(asked.released, panel.times),
+        "delta": asked.delta,
+        "target": None if asked.target is None else float(positive("--target", asked.target)),
+        "known": asked.known,
+    }
 
 
 def _account(paid: Paid, stack: ExitStack) -> Account | None:
