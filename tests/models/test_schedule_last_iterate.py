@@ -57,6 +57,19 @@ def test_rows_are_short_and_on_a_grid():
     assert np.array_equal(rows, np.rint(rows * 2**19) / 2**19)
     short = np.abs(x).sum(axis=1) < 1
     assert np.allclose(rows[short], x[short], atol=2**-18)
+    # What is short and on the grid stays as it is.
+    assert np.array_equal(clipped_rows(rows, 1.6), rows)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_a_row_is_the_same_wherever_it_stands(norm):
+    x = np.random.default_rng(6).normal(size=(1500, 37))
+    rows = clipped_rows(x, 1.5, norm=norm)
+    alone = np.concatenate([clipped_rows(row[None], 1.5, norm=norm) for row in x])
+    assert np.array_equal(rows, alone)
+    assert np.array_equal(clipped_rows(np.asfortranarray(x[1:]), 1.5, norm=norm), rows[1:])
+    lengths = np.linalg.norm(rows, ord=1 if norm == "l1" else 2, axis=1)
+    assert 1.499 < lengths.max() <= widened(1.5, 37)
 
 
 def test_gradients_are_within_their_bound():

@@ -39,12 +39,22 @@ def clipped_rows(x: Floats, row_norm: float, *, norm: Norm = "l2", bits: int = R
         top = np.maximum(np.abs(part).max(axis=1), np.finfo(np.float64).tiny)
         unit = part / top[:, None]
         # A row of zeros stays one, whatever its length is taken for.
-        norms = np.maximum(np.linalg.norm(unit, ord=1 if norm == "l1" else 2, axis=1), 0.5)
-        factors = np.minimum(top, row_norm / norms)
-        rows[start : start + CHUNK] = np.ldexp(
-            np.trunc(np.ldexp(unit * factors[:, None], exponent)), -exponent
-        )
+        norms = np.maximum(_lengths(unit, norm), 0.5)
+        most = row_norm / norms
+        shrunk = np.where((top > most)[:, None], unit * most[:, None], part)
+        rows[start : start + CHUNK] = np.ldexp(np.trunc(np.ldexp(shrunk, exponent)), -exponent)
     return rows
+
+
+def _lengths(rows: Floats, norm: Norm) -> Floats:
+    """The norm of each row, column by column: the same bits wherever a row stands.
+
+    NumPy's own sums may take another order for a single row than for many.
+    """
+    total = np.zeros(len(rows))
+    for column in rows.T:
+        total += np.abs(column) if norm == "l1" else column * column
+    return total if norm == "l1" else np.sqrt(total)
 
 
 def widened(row_norm: float, features: int) -> float:
