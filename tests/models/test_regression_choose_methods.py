@@ -256,6 +256,7 @@ def test_what_is_wrong_is_said_before_anything_is_read():
     for changes, words in (
         ({"bounds": None}, "declared"),
         ({"rows": 0}, "positive"),
+        ({"bounds": (-1e308, 1e308)}, "apart"),
         ({"method": "magic"}, "magic"),
         ({"method": "theil_sen"}, "one feature"),
         ({"delta": None}, "delta"),
@@ -267,6 +268,16 @@ def test_what_is_wrong_is_said_before_anything_is_read():
         estimator().fit(x, np.zeros((20, 2)))
     with pytest.raises(InvalidArgument, match="expecting 2 features"):
         estimator().fit(x, y).predict(x[:, :1])
+
+
+@pytest.mark.parametrize("method", ["level", "gradient", "boosted"])
+@pytest.mark.parametrize("many", [0, 1, 3])
+def test_hardly_any_rows_and_constant_columns_still_give_numbers(method, many):
+    x, y = np.full((many, 4), 0.5), np.full(many, 3.0)
+    model = estimator(method=method, bounds=(0, 1e-200), rows=5).fit(x, y)
+    seen = model.predict(np.array([[0.0] * 4, [1e300] * 4]))
+    assert np.isfinite(seen).all()
+    assert ((seen >= 0) & (seen <= 10)).all()
 
 
 def test_choosing_looks_at_public_facts_only_and_ranks():

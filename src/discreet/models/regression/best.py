@@ -34,6 +34,9 @@ from discreet.models.regression.task import Method, Noises, Task, strength
 from discreet.noise.bits import Bits, system
 from discreet.table.charge import reserved
 
+# Squares and ratios of such widths are still numbers.
+_WIDEST = 1e100
+
 Name: TypeAlias = Literal["auto", "level", "gradient", "boosted", "theil_sen"]
 
 
@@ -104,6 +107,10 @@ class BestLinearRegression(RegressorMixin, BaseEstimator):
             )
         lower, upper = bounds_of("bounds", self.bounds, columns=features, names=names)
         least, most = bounds_of("target_bounds", self.target_bounds, columns=1)
+        with np.errstate(over="ignore"):
+            widths = np.append(upper - lower, most - least)
+        if not (widths < _WIDEST).all():
+            raise InvalidArgument(f"bounds must be less than {_WIDEST:g} apart.")
         return Task(
             lower=lower,
             upper=upper,
