@@ -216,7 +216,7 @@ def _sections(told: Told) -> list[str]:
         + (f"<p>{more:,} more are in the CSV.</p>" if more > 0 else "")
         + f"<p>{escape(remarks)}</p></section>",
         "<section><h2>Noise</h2>"
-        + _table(("noise", "error", "leaks", "least error", "below equal"), told.noise())
+        + _table(("noise", "error", "leaks", "least error", "below equal"), _shares(told.noise()))
         + "<p>Error: standard error of a published mean. Least: a proof that no noise of this "
         "kind does better. Below equal: in total variance.</p></section>",
     ]
@@ -230,6 +230,14 @@ def _sections(told: Told) -> list[str]:
     if told.model is not None:
         parts.append(f"<section><h2>The model</h2><p>{escape(str(told.model))}</p></section>")
     return parts
+
+
+def _shares(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """With what is saved in per cent."""
+    return [
+        {**row, "below_equal": None if row["least"] is None else f"{row['below_equal']:.1%}"}
+        for row in rows
+    ]
 
 
 def _table(heads: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
