@@ -15,7 +15,7 @@ from discreet.models.pate.assignment import Assignment
 from discreet.models.pate.calibrate import target
 
 # Questions beyond what the share of answers lets expect, so that chance does not end a run early.
-_SPARE = 1.1
+SPARE = 1.1
 _MOST = 1 << 24
 
 
@@ -52,11 +52,12 @@ def plan_labels(
     *,
     classes: int,
     answered: float,
+    items: int | None = None,
 ) -> LabelPlan:
     """The longest run that keeps every level's limit.
 
     ``answered``: the share of items that are answered, guessed from public data; a wrong guess
-    costs labels, not privacy.
+    costs labels, not privacy. ``items``: how many there are to ask, if that is the limit.
     """
     if not 0 < answered <= 1:
         raise InvalidArgument(f"answered must lie in (0, 1], got {answered}.")
@@ -67,7 +68,8 @@ def plan_labels(
     targets = {name: target(menu[name]) for name in menu}
 
     def run(answers: int) -> LabelPlan:
-        questions = math.ceil(answers / answered * (_SPARE if answered < 1 else 1))
+        questions = math.ceil(answers / answered * (SPARE if answered < 1 else 1))
+        questions = questions if items is None else min(questions, items)
         return LabelPlan(
             assignment=assignment, rule=rule, classes=number, questions=questions, answers=answers
         )
@@ -83,9 +85,11 @@ def plan_labels(
             f"The limit of {', '.join(short)} does not pay for a single label; more noise, more "
             "teachers, less weight for that level or a larger limit would help."
         )
+    most = _MOST if items is None else count("items", items)
     low, high = 1, 2
-    while high < _MOST and not kept(high):
+    while high <= most and not kept(high):
         low, high = high, 2 * high
+    high = min(high, most + 1)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if kept(middle) else (middle, high)

@@ -1,0 +1,159 @@
+"""The rule with most labels of a wanted quality, found on votes that are public or simulated.
+
+Never on the private votes: parameters that fit them would tell about them, and nothing here is
+charged (M24, M45, T27).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.special as sp
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core.check import count
+from discreet.core.errors import InvalidArgument, NotCertified
+from discreet.models.pate.aggregate import Confident, as_counts
+from discreet.models.pate.assignment import UNITS, Assignment
+from discreet.models.pate.calibrate import sensitivities
+from discreet.models.pate.plan import SPARE, LabelPlan, plan_labels
+from discreet.noise.law import Floats
+
+# In parts of all votes.
+_SIGMAS = np.geomspace(0.04, 0.8, 25)
+_TESTS = np.geomspace(0.05, 2.0, 16)
+_THRESHOLDS = np.linspace(0.2, 1.6, 22)
+_NO_TEST = 1e4
+_NODES = np.linspace(-8, 8, 65)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A rule, and what it would do on the votes that it was chosen with."""
+
+    plan: LabelPlan
+    answered: float
+    """The share of items that are answered."""
+    accuracy: float
+    """The share of answers that are right."""
+
+
+def expected(counts: ArrayLike, truth: ArrayLike, rule: Confident) -> tuple[float, float]:
+    """The share of items that a rule answers, and the share of answers that are right."""
+    found, right = _known(counts, truth)
+    asked = _passing(found, float(rule.threshold), float(rule.sigma_threshold))
+    correct = _winning(found, right, float(rule.sigma_votes))
+    return float(asked.mean()), float((asked * correct).sum() / asked.sum())
+
+
+def search_rule(
+    counts: ArrayLike,
+    truth: ArrayLike,
+    *,
+    assignment: Assignment,
+    limits: Mapping[str, Guarantee],
+    accuracy: float,
+    items: int,
+) -> Choice:
+    """The plan with most answers of which a share ``accuracy`` is expected to be right.
+
+    ``counts`` and ``truth``: votes in units and true classes of items that are public or
+    simulated; ``items``: how many public items there will be to ask.
+    """
+    if not 0 < accuracy < 1:
+        raise InvalidArgument(f"accuracy must lie in (0, 1), got {accuracy}.")
+    pool = count("items", items)
+    found, right = _known(counts, truth)
+    total = float(assignment.weights.sum()) / UNITS
+    tests = [(t * total, s * total) for t in _THRESHOLDS for s in _TESTS]
+    tests.append((-_NO_TEST * total, _NO_TEST / 10 * total))  # always passes, costs next to nothing
+    passing = np.stack([_passing(found, t, s) for t, s in tests])
+    sigmas = _largest_noise(found, right, passing, total=total, accuracy=accuracy)
+    share = passing.mean(axis=1)
+    each = np.where(share < 1, SPARE, 1.0) / np.maximum(share, 1e-9)  # questions for an answer
+    noise = np.array([s for _, s in tests])
+    with np.errstate(divide="ignore"):
+        price = 2 / sigmas**2 + each / noise**2
+    labels = np.minimum(_afforded(assignment, limits) / price, pool / each)
+    best = int(labels.argmax())
+    if labels[best] < 1:
+        raise NotCertified(
+            "No rule gives a label of that accuracy within these limits; more teachers, larger "
+            "limits or a lower accuracy would help."
+        )
+    rule = Confident(
+        threshold=_short(tests[best][0]),
+        sigma_threshold=_short(tests[best][1]),
+        sigma_votes=_short(float(sigmas[best])),
+    )
+    answered, correct = expected(found, right, rule)
+    plan = plan_labels(
+        assignment, rule, limits, classes=found.shape[1], answered=answered, items=pool
+    )
+    return Choice(plan=plan, answered=answered, accuracy=correct)
+
+
+def _largest_noise(
+    counts: NDArray[np.int64],
+    truth: NDArray[np.int64],
+    passing: Floats,
+    *,
+    total: float,
+    accuracy: float,
+) -> Floats:
+    """For each test the noise at which the answers are just accurate enough; 0 where none is."""
+    winning = np.stack([_winning(counts, truth, s * total) for s in _SIGMAS])
+    quality = passing @ winning.T / np.maximum(passing.sum(axis=1), 1e-300)[:, None]
+    # Quality falls with the noise but for a little: up to the first place where it is too low.
+    low = quality < accuracy
+    first = np.where(low.any(axis=1), low.argmax(axis=1), len(_SIGMAS))
+    rows = np.arange(len(quality))
+    left, right = np.maximum(first - 1, 0), np.minimum(first, len(_SIGMAS) - 1)
+    fall = quality[rows, left] - quality[rows, right]
+    part = np.where(fall > 0, (quality[rows, left] - accuracy) / np.where(fall > 0, fall, 1), 0)
+    logs = np.log(_SIGMAS * total)
+    found = np.exp(logs[left] + part * (logs[right] - logs[left]))
+    return np.where(first > 0, found, 0.0)
+
+
+def _afforded(assignment: Assignment, limits: Mapping[str, Guarantee]) -> float:
+    """Square votes over square noise that the poorest level can pay."""
+    return min(
+        (mu / (assignment.shares[name] / UNITS)) ** 2
+        for name, mu in sensitivities(limits).items()
+        if assignment.shares[name]
+    )
+
+
+def _passing(counts: NDArray[np.int64], threshold: float, sigma: float) -> Floats:
+    return np.asarray(sp.ndtr((counts.max(axis=1) / UNITS - threshold) / sigma))
+
+
+def _winning(counts: NDArray[np.int64], truth: NDArray[np.int64], sigma: float) -> Floats:
+    """The chance that the true class wins: an integral over its noise, by equal steps."""
+    votes = counts / UNITS / sigma
+    own = np.take_along_axis(votes, truth[:, None], axis=1)
+    below = np.ones((len(votes), len(_NODES)))
+    for j in range(votes.shape[1]):
+        part = sp.ndtr(_NODES + own - votes[:, j : j + 1])
+        below *= np.where((truth == j)[:, None], 1.0, part)
+    weights = np.exp(-(_NODES**2) / 2) / math.sqrt(2 * math.pi) * (_NODES[1] - _NODES[0])
+    return np.asarray(below @ weights)
+
+
+def _known(counts: ArrayLike, truth: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    found, right = as_counts(counts), np.asarray(truth, dtype=np.int64)
+    if right.shape != found.shape[:1] or not len(found):
+        raise InvalidArgument("truth must name the class of each row of counts.")
+    if not 0 <= right.min() <= right.max() < found.shape[1]:
+        raise InvalidArgument(f"truth must be classes 0..{found.shape[1] - 1}.")
+    return found, right
+
+
+def _short(value: float) -> float:
+    """Three digits: a rule is public, and nobody needs more."""
+    return float(f"{value:.3g}")
