@@ -271,6 +271,7 @@ def test_a_fit_is_paid_for_before_it_reads(tmp_path):
         ({"method": "last iterate", "relation": Relation.REPLACE_ONE}, InvalidArgument),
         ({"classes": ("yes", "maybe")}, OutOfDomain),
         ({"relation": Relation.REPLACE_ONE, "rows": 1999}, InvalidArgument),
+        ({"learning_rate": 0}, InvalidArgument),
         ({"l2": -1.0, "method": "output"}, InvalidArgument),
     ],
 )

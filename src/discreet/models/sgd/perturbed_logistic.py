@@ -178,7 +178,8 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
     def _laplace_steps(self, width: int, rows: int, size: float) -> LaplaceDescent:
         objective = self._loss(0.0 if self.l2 is None else float(self.l2))
         # Four times the rate that is safe whatever the rows: most are shorter, and differ.
-        rate = self.learning_rate or 8 / objective.smoothness(size)
+        usual_rate = 8 / objective.smoothness(size)
+        rate = usual_rate if self.learning_rate is None else self.learning_rate
         # Noise grows with the steps that share epsilon; so few if there is much of it anyway.
         records = 2 if self.relation is Relation.REPLACE_ONE else 1
         signal = rows * float(positive("epsilon", self.epsilon)) / records
