@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from discreet.core import events
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
 from discreet.models.regression.best import BestLinearRegression
@@ -105,6 +106,8 @@ def test_it_costs_what_was_asked(relation):
     pure = TheilSen().plan(task(relation), budget(epsilon=1, delta=1e-6))
     assert pure.guarantee.epsilon() == 1.0
     assert sum(one.epsilon for one in pure.mechanisms) == 1
+    # Mixing over matchings does not keep a bounded range: only pure parts are stated.
+    assert all(isinstance(one.guarantee.event, events.Pure) for one in pure.released)
     rho = Fraction(1, 50)
     concentrated = TheilSen().plan(task(relation), budget(rho=rho))
     assert sum(one.epsilon**2 / 8 for one in concentrated.mechanisms) <= rho

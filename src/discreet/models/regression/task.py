@@ -104,15 +104,18 @@ class Noises:
 
     parts: tuple[Part, ...]
     mechanisms: tuple[Additive | Exponential, ...] = field(repr=False)
+    costs: tuple[Guarantee, ...] = ()
+    """What each costs, where what the mechanism itself would claim is not what is proved."""
     declared: Guarantee | None = None
-    """What they cost together where the sum of their own guarantees is not what is proved."""
+    """What they cost together in that case."""
 
     @property
     def released(self) -> tuple[Statistic, ...]:
         """Each released statistic with its cost."""
+        costs = self.costs or tuple(one.guarantee for one in self.mechanisms)
         return tuple(
-            Statistic(name=part.name, guarantee=mechanism.guarantee)
-            for part, mechanism in zip(self.parts, self.mechanisms, strict=True)
+            Statistic(name=part.name, guarantee=cost)
+            for part, cost in zip(self.parts, costs, strict=True)
         )
 
     @property

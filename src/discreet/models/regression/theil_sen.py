@@ -63,18 +63,26 @@ class TheilSen:
                 (LOW, HIGH, AT_LOW, AT_HIGH), (quartile, quartile, pair, pair), shares, strict=True
             )
         )
+        each: list[events.Event]
         if amount.rho is not None:
             prices = [root_down(8 * amount.rho * share) for share in shares]
             cost: events.Event = events.Zcdp(amount.rho)
+            each = [events.Zcdp(price**2 / 8) for price in prices]
         else:
             whole = Fraction(amount.epsilon or 0)
             prices = [whole * share for share in shares]
             cost = events.Pure(whole)
+            each = [events.Pure(price) for price in prices]
         mechanisms = tuple(
             exponential(sensitivity=part.move.l1, epsilon=price, relation=task.relation)
             for part, price in zip(parts, prices, strict=True)
         )
-        return Noises(parts=parts, mechanisms=mechanisms, declared=Guarantee(cost, task.relation))
+        return Noises(
+            parts=parts,
+            mechanisms=mechanisms,
+            costs=tuple(Guarantee(one, task.relation) for one in each),
+            declared=Guarantee(cost, task.relation),
+        )
 
     def fit(self, rows: Rows, task: Task, *, noises: Noises, bits: Bits) -> Fit:
         """Two points of the line."""
