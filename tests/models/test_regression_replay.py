@@ -7,6 +7,7 @@ from discreet.core.relation import Relation
 from discreet.models.regression import PrivateLinearRegression, Scaling
 from discreet.models.regression.as_published import as_published
 from discreet.models.regression.best import BestLinearRegression
+from discreet.models.regression.shrinkage import shrunken
 from discreet.noise.bits import seeded
 from tests.replay import Tape, furthest
 
@@ -27,6 +28,9 @@ MOMENTS = {
     "a row replaced": {"relation": Relation.REPLACE_ONE},
     "private scales, a row replaced": {"scaling": "private", "relation": Relation.REPLACE_ONE},
     "rho": {"epsilon": None, "delta": None, "rho": 0.02},
+    "shrunken": {"method": shrunken},
+    "Wang's constants": {"method": "adassp", "constants": "wang"},
+    "the thesis's constants": {"method": "adassp", "constants": "thesis"},
 }
 BEST = {
     "level": {"method": "level"},
@@ -121,8 +125,13 @@ def test_regression_from_moments(name):
     how = {"epsilon": 1, "delta": DELTA, **DECLARED, **MOMENTS[name]}
     relation = how.get("relation", Relation.ADD_REMOVE)
 
+    # Planned once, from what is declared: no row is at hand.
+    plan = PrivateLinearRegression(**how).plan(features=2)
+
     def make():
-        return PrivateLinearRegression(**how, bits=seeded(3))
+        made = PrivateLinearRegression(**how, bits=seeded(3))
+        made.plan = lambda **_: plan
+        return made
 
     model, calls, worst = audited(make, relation)
     assert worst <= 1
