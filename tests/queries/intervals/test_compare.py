@@ -15,7 +15,11 @@ from discreet.noise.bits import seeded
 from discreet.queries.intervals.compare import central_and_local, compare_rows
 from discreet.queries.intervals.coverage import coverage, each
 from discreet.queries.intervals.diagnostic import fractional_ages, leave_one_out
-from discreet.queries.intervals.reports import reports_interval, reports_variance
+from discreet.queries.intervals.reports import (
+    reports_interval,
+    reports_variance,
+    reports_variance_interval,
+)
 from tests import laws
 
 UNIT = {"lower": 0, "upper": 1}
@@ -96,10 +100,23 @@ def test_the_deviation_of_a_median_of_noisy_rows(epsilon):
     *_, said = central_and_local(lower=0, upper=110, rows=659, epsilon=epsilon, std=11.8)
     made_up = np.random.default_rng(epsilon)
     noisy = made_up.normal(40, 11.8, (1500, 659)) + made_up.laplace(0, 110 / epsilon, (1500, 659))
-    assert np.median(noisy, axis=1).std() == pytest.approx(said.local, rel=0.08)
+    whole = math.hypot(said.local, said.sampling)
+    assert np.median(noisy, axis=1).std() == pytest.approx(whole, rel=0.08)
+    assert said.width(0.95, local=True) == pytest.approx(2 * 1.96 * whole, rel=1e-3)
     matched = central_and_local(lower=0, upper=110, rows=659, epsilon=said.matched, std=11.8)[2]
-    plain = 11.8 * math.sqrt(2 * math.pi) / (2 * math.sqrt(659))
-    assert math.sqrt(matched.local**2 - plain**2) == pytest.approx(said.central, rel=1e-5)
+    assert matched.local == pytest.approx(said.central, rel=1e-5)
+
+
+def test_widths_before_anything_is_sent():
+    """Of intervals from reports, against those that come out."""
+    setting = {"lower": 0, "upper": 1, "rows": 2000, "epsilon": 2, "std": 0.1}
+    mean, variance, _ = central_and_local(**setting)
+    made_up = np.random.default_rng(1)
+    sent = made_up.normal(0.5, 0.1, 2000) + made_up.laplace(0, 0.5, 2000)
+    assert reports_interval(sent).width == pytest.approx(mean.width(local=True), rel=0.1)
+    found = reports_variance_interval(sent, scale=0.5)
+    assert 2 * (found.high - found.value) == pytest.approx(variance.width(local=True), rel=0.2)
+    assert mean.width(local=False) < mean.width(local=True)
 
 
 def test_the_deviation_of_a_median_by_rank():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Literal, TypeAlias
 
 from scipy.optimize import brentq
@@ -38,8 +39,19 @@ class Comparison:
     """The epsilon at which noisy rows are as good as the noisy answer."""
     output: float
     """Of Laplace noise on the answer, for its global sensitivity."""
+    sampling: float
+    """Deviation of the statistic itself, for normal rows."""
     exact: bool = True
     """Or for many normal rows."""
+
+    def width(self, level: float = 0.95, *, local: bool) -> float:
+        """About how wide an interval for the population will be, before anything is sent.
+
+        For errors that are normal: sampling and noise together.
+        """
+        inside = float(check.probability("level", level, zero=False, one=False))
+        z = 2 * NormalDist().inv_cdf((1 + inside) / 2)
+        return z * math.hypot(self.sampling, self.local if local else self.central)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +98,7 @@ def central_and_local(
     n = check.count("rows", rows, minimum=2)
     price = float(check.positive("epsilon", epsilon))
     deviation = float(check.non_negative("std", std))
-    found = [_mean(w, n, price), _variance(w, n, price, deviation**2)]
+    found = [_mean(w, n, price, deviation), _variance(w, n, price, deviation**2)]
     if deviation > 0:  # a constant column has no density
         found.append(_median(w, n, price, deviation))
     return found
@@ -109,7 +121,7 @@ def compare_rows(
     )
 
 
-def _mean(w: float, n: int, epsilon: float) -> Comparison:
+def _mean(w: float, n: int, epsilon: float, std: float) -> Comparison:
     central, local = math.sqrt(2) * w / (n * epsilon), math.sqrt(2 / n) * w / epsilon
     return Comparison(
         statistic="mean",
@@ -120,6 +132,7 @@ def _mean(w: float, n: int, epsilon: float) -> Comparison:
         uncorrected=local,
         matched=math.sqrt(n) * epsilon,
         output=central,
+        sampling=std / math.sqrt(n),
     )
 
 
@@ -139,6 +152,7 @@ def _variance(w: float, n: int, epsilon: float, square: float) -> Comparison:
         uncorrected=math.sqrt(error + 4 * b**4),
         matched=1 / math.sqrt(u),
         output=central,
+        sampling=square * math.sqrt(2 / (n - 1)),
     )
 
 
@@ -147,24 +161,28 @@ def _median(w: float, n: int, epsilon: float, std: float) -> Comparison:
 
     Central: a choice with weight exp(-epsilon d / 2), d in ranks: about Laplace noise of scale
     2 / epsilon on the rank, over n times the density at the median. Local: the median of noisy rows
-    has the deviation 1 / (2 g sqrt(n)), g the density of row plus noise there. (Not biased only
+    has the deviation 1 / (2 g sqrt(n)), g the density of row plus noise there; that of the median
+    of the rows is taken off. (Not biased only
     because normal rows are symmetric.) With its global sensitivity, w, a noisy median is worse than
     either.
     """
     dense = 1 / (std * math.sqrt(2 * math.pi))
     central = min(math.sqrt(2) * 2 / (epsilon * n * dense), w)
 
-    def local(price: float) -> float:
+    def whole(price: float) -> float:
         b = w / price
         # exp(r^2 / 2) Phi(-r) / b with r = std / b
         at = float(erfcx(std / (b * math.sqrt(2)))) / (2 * b)
         return 1 / (2 * math.sqrt(n) * at)
 
-    # With ever less noise, the error of sampling is left; what is compared is the noise.
+    # With ever less noise, the error of sampling is left; what is compared is what noise adds.
     sampling = 1 / (2 * math.sqrt(n) * dense)
 
+    def local(price: float) -> float:
+        return math.sqrt(max(whole(price) ** 2 - sampling**2, 0.0))
+
     def added(price: float) -> float:
-        return math.sqrt(max(local(price) ** 2 - sampling**2, 0.0)) - central
+        return local(price) - central
 
     low, high = epsilon / 1e3, epsilon * 1e6
     matched = brentq(added, low, high) if added(low) > 0 > added(high) else math.inf
@@ -177,5 +195,6 @@ def _median(w: float, n: int, epsilon: float, std: float) -> Comparison:
         uncorrected=local(epsilon),
         matched=float(matched),
         output=math.sqrt(2) * w / epsilon,
+        sampling=sampling,
         exact=False,
     )
