@@ -1,5 +1,7 @@
 """The same integers, so with the same bits the same release, from every engine."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -110,11 +112,14 @@ def test_pieces_add_up():
     assert total.tolist() == [len(data), int((data[["a", "y"]] > 0).sum().sum())]
 
 
+@pytest.mark.spark
 @pytest.mark.slow
-def test_spark_gives_the_same_release(spark, tmp_path):
-    data = frame()
+def test_spark_gives_the_same_release(cluster, monkeypatch, tmp_path):
+    # Workers that run this Python, as PYSPARK_PYTHON would tell them.
+    monkeypatch.setattr(cluster.sparkContext, "pythonExec", sys.executable)
+    data = frame(9000)
     data.to_parquet(tmp_path / "rows.parquet")
-    table = spark.read.parquet(str(tmp_path / "rows.parquet")).repartition(5)
+    table = cluster.read.parquet(str(tmp_path / "rows.parquet")).repartition(3)
     for scaling in ("bounds", "private"):
         found = model(scaling=scaling).fit_source(table, features=FEATURES, target="y")
         same(found, model(scaling=scaling).fit(data[FEATURES], data["y"]))
@@ -122,5 +127,5 @@ def test_spark_gives_the_same_release(spark, tmp_path):
     data.to_parquet(tmp_path / "gap.parquet")
     with pytest.raises(OutOfDomain, match="missing"):
         model().fit_source(
-            spark.read.parquet(str(tmp_path / "gap.parquet")), features=FEATURES, target="y"
+            cluster.read.parquet(str(tmp_path / "gap.parquet")), features=FEATURES, target="y"
         )

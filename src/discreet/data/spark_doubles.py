@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core.errors import OutOfDomain
+from discreet.core.errors import OutOfDomain, Unsupported
 from discreet.data.doubles import Doubles, Ints, Piece, of_batch
 from discreet.data.source import sealed
 
@@ -24,7 +24,7 @@ _SCHEMA = "state binary"
 def add_up(frame: Any, columns: list[str], piece: Piece, *, start: Ints) -> Ints:
     """``start`` plus the sum of ``piece`` over the rows. Workers need discreet installed."""
 
-    def run() -> list[bytes]:
+    def run() -> list[bytes] | None:
         # By position: to a session, a dot in a name means a field, and its case may not matter.
         names = [field.name for field in frame.schema.fields]
         plain = frame.toDF(*(f"c{i}" for i in range(len(names))))
@@ -38,10 +38,21 @@ def add_up(frame: Any, columns: list[str], piece: Piece, *, start: Ints) -> Ints
             )
             sums = narrow.mapInArrow(_adding(piece, len(start)), _SCHEMA)
             merged = sums.repartition(SUMS).mapInArrow(_merging(len(start)), _SCHEMA)
-        return [bytes(row[0]) for row in merged.collect()]
+        try:
+            return [bytes(row[0]) for row in merged.collect()]
+        except Exception as error:
+            if "No module named" in str(error):
+                return None
+            raise
 
+    states = sealed("the Spark job", run)
+    if states is None:
+        raise Unsupported(
+            "The workers of Spark cannot import discreet: install it in the Python that they run, "
+            "and name that one in PYSPARK_PYTHON before the session starts."
+        )
     total = np.concatenate((start, [0]))
-    for state in sealed("the Spark job", run):
+    for state in states:
         total += np.frombuffer(state, dtype=np.int64)
     if total[-1]:
         raise OutOfDomain("A column holds missing or infinite values, or text that is no number.")

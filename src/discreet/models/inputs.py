@@ -16,6 +16,10 @@ Floats: TypeAlias = NDArray[np.float64]
 Bounds: TypeAlias = Any
 """One pair ``(lower, upper)`` for all columns, a pair for each, or a mapping from their names."""
 
+LARGEST = 1e150
+SMALLEST = 1e-9
+"""Bounds whose squares are no numbers, or between which doubles are coarse, are refused."""
+
 
 def names_of(x: object) -> tuple[str, ...] | None:
     """The column names of a data frame; None for arrays and frames with other names."""
@@ -112,4 +116,10 @@ def bounds_of(
     lower, upper = numbers.T
     if not (lower < upper).all():
         raise InvalidArgument(f"{name} must have lower below upper in each pair.")
+    furthest, width = np.maximum(np.abs(lower), np.abs(upper)), upper / 2 - lower / 2
+    if not ((furthest < LARGEST) & (width > 1 / LARGEST) & (width > SMALLEST * furthest)).all():
+        raise InvalidArgument(
+            f"{name} must lie within {LARGEST:g} of zero, and be further apart than the "
+            f"{SMALLEST:g}th part of that: use another unit, or a nearer zero."
+        )
     return lower.copy(), upper.copy()
