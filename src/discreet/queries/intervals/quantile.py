@@ -183,9 +183,10 @@ def quantile_interval(
         number with at most this share below, and at least this share up to it) with probability at
         least ``level``, for any law and any number of rows.
     Proof: a point is chosen with weight exp(-rate d), d its distance in ranks to the target t, and
-        one replaced row moves d by at most 1. Some point has d = 0. Points above the quantile, at
-        most w of them, have d >= N - t, where N rows are not above it; so one of them is chosen
-        with probability at most x / (1 + x) with x = w exp(-rate (N - t)). N is at least binomial.
+        one replaced row moves d by at most 1. Let N rows be not above the quantile. Points above
+        it, at most w, have d >= max(0, N - t), and a point not above it has d <= max(0, t - N); so
+        one above is chosen with probability at most x / (1 + x) with x = w exp(-rate (N - t)). N is
+        at least binomial, and this falls in N.
         t is the largest rank at which the expectation is (1 - level) / 2. The other end mirrored.
     Source: McSherry, Talwar 2007; compare Drechsler et al. 2022. C6; docs/theory/intervals.md.
     Needs: bounds, grid, rows and std from elsewhere than the private column; rows >= 1.

@@ -33,7 +33,8 @@ Assume: TypeAlias = Literal["normal", "nothing"]
 _ROUNDING = 1 + 2.0**-40
 _POINTS = 64
 _PLACES = 1024
-# Between two places of `_hull`, on its scale of angles, a line is off by at most this.
+# Between two places of `_hull`, on its scale of angles, a line is off by at most this; and where a
+# curve is steep, next to the bounds, places are as close as this.
 _BEND = 3e-6
 
 
@@ -295,8 +296,9 @@ class Studentised(IntervalPlan):
         lower, upper = value - half, value + half
         if self.method != "published":
             first, last = _hull(self)
-            lower = np.maximum(lower, _read(value - _BEND * (high - low), *first, low, high))
-            upper = np.minimum(upper, _read(value + _BEND * (high - low), *last, low, high))
+            bend = _BEND * (high - low)
+            lower = np.maximum(lower, _read(value - bend, *first, low, high) - bend)
+            upper = np.minimum(upper, _read(value + bend, *last, low, high) + bend)
         return np.clip(lower, low, high), np.clip(np.maximum(lower, upper), low, high)
 
     def _less(self, error: Floats, at: Floats) -> Floats:
