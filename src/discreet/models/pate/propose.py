@@ -1,0 +1,121 @@
+"""A promise with costs that depend on votes: propose them, test, and only then publish (M43)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.accounting.conversion import renyi_epsilon
+from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.personal import PersonalGuarantee, personal
+from discreet.core import events
+from discreet.core.errors import InvalidArgument, NotCertified
+from discreet.core.relation import Relation
+from discreet.models.pate.aggregate import UNANSWERED, Confident, as_counts
+from discreet.models.pate.assignment import UNITS, Assignment
+from discreet.models.pate.costs import log_error
+from discreet.models.pate.ensemble import Labels
+from discreet.models.pate.smooth import CostRelease, place, votes_bound, votes_curve
+from discreet.noise.bits import Bits, system
+
+_UP = Fraction(1 + 10**9, 10**9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestedPlan:
+    """All questions, then a test whether their answers are cheap enough, then all answers or none.
+
+    Theorem: for an owner of level g the whole is (epsilon, delta + failure)-DP, where epsilon
+        converts, at the level's order a, the cost of all questions, of the tests of all levels and
+        ``allowed[g]``; failure is that of g's test. All of it is fixed beforehand.
+    Proof: take neighbours D, D' of an owner of level g, and whether items are answered as given.
+        If the two-sided cost of the answers is at most ``allowed[g]`` at D or at D', the answers
+        have at most that divergence, in both directions. If at neither, call it bad; the test
+        passes at D with probability at most failure, for it passes only if a number is below
+        ``allowed[g]`` that is above the cost but for that probability. Let M' be the run that
+        publishes a constant instead of answers when it is bad and the test passes. At order a its
+        divergence is at most the sum. Away from "bad and passed", M and M' have equal
+        probabilities; at D that event has at most probability failure.
+    Source: Redberg, Zhu, Wang 2023, with the conditions of M43.
+    Needs: public items fixed beforehand (no student who asks); no second try for the same price.
+    """
+
+    __test__ = False  # not a test for pytest
+
+    assignment: Assignment = field(repr=False)
+    rule: Confident
+    classes: int
+    questions: int
+    allowed: Mapping[str, float]
+    """For each level the Rényi cost of the answers that is proposed, at the level's order."""
+    releases: Mapping[str, CostRelease]
+    """How each level's cost is tested, and at which order."""
+    delta: float
+
+    def __post_init__(self) -> None:
+        names = list(self.assignment.names)
+        if sorted(self.allowed) != names or sorted(self.releases) != names:
+            raise InvalidArgument(f"allowed and releases must name the levels {', '.join(names)}.")
+
+    @property
+    def guarantee(self) -> PersonalGuarantee:
+        """What each level pays, whether the test passes or not."""
+        found = {}
+        for name, units in self.assignment.shares.items():
+            order = self.releases[name].order
+            share = units / UNITS
+            asked = share**2 * order / (2 * float(self.rule.sigma_threshold) ** 2)
+            tests = sum(each.cost(order) for each in self.releases.values())
+            total = self.questions * asked + tests + self.allowed[name]
+            epsilon = renyi_epsilon(total, order=order, delta=self.delta)
+            if not np.isfinite(epsilon):
+                raise NotCertified("The test costs infinitely much at this order; b is too large.")
+            failure = Fraction(self.delta) + Fraction(self.releases[name].failure)
+            event = events.Approx(Fraction(epsilon) * _UP, failure)
+            found[name] = Guarantee(event, Relation.ADD_REMOVE)
+        return personal(found)
+
+    def run(self, counts: ArrayLike, *, bits: Bits | None = None) -> Labels:
+        """Labels of the items if the test passes; otherwise none of them is answered.
+
+        ``counts``: units of votes, a row for each public item, ``questions`` in all.
+        """
+        source = system() if bits is None else bits
+        found = as_counts(counts)
+        if found.shape != (self.questions, self.classes):
+            raise InvalidArgument(
+                f"counts must have {self.questions} rows and {self.classes} columns, as planned."
+            )
+        guarantee = self.guarantee
+        told = np.flatnonzero(self.rule.ask(found, bits=source))
+        labels = np.full(len(found), UNANSWERED, dtype=np.int64)
+        # Every level's test is made, whatever the others say: all of them are paid.
+        passed = [self._passes(name, found[told], source) for name in self.assignment.names]
+        if all(passed):
+            # Only now are labels drawn; the test must not depend on any.
+            labels[told] = self.rule.answers(found[told], bits=source)
+        return Labels(labels=labels, guarantee=guarantee)
+
+    def _passes(self, name: str, counts: NDArray[np.int64], bits: Bits) -> bool:
+        release = self.releases[name]
+        shares = self.assignment.shares
+        sigma = float(self.rule.sigma_votes)
+        curve = votes_curve(
+            classes=self.classes, sigma=sigma, share=shares[name] / UNITS, order=release.order
+        )
+        smooth = votes_bound(
+            curve,
+            classes=self.classes,
+            sigma=sigma,
+            most=max(shares.values()) / UNITS,
+            total=float(self.assignment.weights.sum()) / UNITS,
+            b=release.b,
+        )
+        errors = log_error(counts, sigma=self.rule.sigma_votes)
+        value = float(curve(errors).sum())
+        bound = float(smooth.at(place(errors, classes=self.classes)).sum())
+        return release.draw(value, bound, bits) <= self.allowed[name]
