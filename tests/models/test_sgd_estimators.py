@@ -1,5 +1,6 @@
 """Estimators by private gradient descent: what they learn, refuse, charge and certify."""
 
+import copy
 import math
 import pickle
 from collections.abc import Callable, Iterator
@@ -22,7 +23,9 @@ from discreet.core.errors import (
     InvalidArgument,
     NotCertified,
     OutOfDomain,
+    PrivacyError,
     RelationMismatch,
+    Unsupported,
 )
 from discreet.core.relation import Relation
 from discreet.models.sgd import PrivateHuberRegressor, PrivateLogisticRegression, PrivateRidge
@@ -258,15 +261,45 @@ def test_clones_share_the_account_and_cross_validation_works(account: Callable[.
     assert scores.mean() > 0.8
 
 
-def test_fitted_models_are_pickled_without_their_account(account: Callable[..., Any]) -> None:
-    """An unfitted one is not: its copy would fit without being charged."""
-    model = classifier(account=account(2.0), bits=None)
-    with pytest.raises((TypeError, AttributeError), match="pickle"):
-        pickle.dumps(model)
-    read = pickle.loads(pickle.dumps(model.fit(X, LABELS)))
-    assert read.account is None
-    assert read.guarantee_ == model.guarantee_
-    assert (read.predict_proba(X) == model.predict_proba(X)).all()
+def test_what_is_read_from_a_pickle_predicts_but_never_fits_for_free(
+    account: Callable[..., Any],
+) -> None:
+    held = account(2.0)
+    model = classifier(account=held, bits=None)
+    fitted = pickle.loads(pickle.dumps(model.fit(X, LABELS)))
+    assert fitted.guarantee_ == model.guarantee_
+    assert (fitted.predict_proba(X) == model.predict_proba(X)).all()
+    for read in (fitted, pickle.loads(pickle.dumps(classifier(account=held, bits=None)))):
+        for copied in (read, clone(read), copy.copy(read), copy.deepcopy(read)):
+            with pytest.raises(PrivacyError, match="comes from a pickle"):
+                copied.fit(X, LABELS)
+    assert len(outcomes(held)) == 1
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, clone])
+def test_copies_of_a_fitted_model_pay_for_their_fits(
+    copied: Callable[[Any], Any], account: Callable[..., Any]
+) -> None:
+    held = account(3.0)
+    model = copied(classifier(account=held, bits=None, steps=40).fit(X, LABELS))
+    assert model.account is held
+    model.fit(X, LABELS)
+    assert outcomes(held) == ["released", "released"]
+
+
+def test_what_cannot_be_trained_is_refused_before_paying(account: Callable[..., Any]) -> None:
+    held = account(3.0)
+    for changes in ({"clip": 1e9}, {"classes": range(5000), "clip": 1.0}):
+        with pytest.raises(PrivacyError):
+            classifier(account=held, bits=None, **changes).fit(X, LABELS)
+    assert outcomes(held) == []
+
+
+def test_a_budget_whose_noise_would_leave_whole_numbers_is_refused() -> None:
+    changes = {"epsilon": None, "delta": None, "rows": 100, "steps": 4}
+    with pytest.raises(Unsupported, match="no room"):
+        classifier(**changes, mu=1e-9).fit(X, LABELS)
+    assert classifier(**changes, mu=1e-6).fit(X, LABELS).certify().holds
 
 
 def test_seeds_repeat_and_fits_differ() -> None:

@@ -24,7 +24,7 @@ from discreet.core.relation import Relation
 from discreet.ledger import journal
 from discreet.ledger.journal import Entry, Outcome, Row, State
 from discreet.ledger.rules import add
-from discreet.ledger.store import Session, Store, StoreFailure
+from discreet.ledger.store import Gone, Session, Store, StoreFailure
 from discreet.ledger.terms import Level, Policy
 
 MOST_KINDS = 64  # distinct events up to which the whole composition is computed for a grant
@@ -177,6 +177,17 @@ class Account:
 
     def __repr__(self) -> str:
         return f"Account({self.name!r}, limit={describe(self.limit.event)})"
+
+    def __copy__(self) -> Self:
+        """Itself: copies of what holds an account spend from the same one."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[type[Account], tuple[Store, tuple[Level, ...]]]:
+        """A pickle holds the terms, not the ledger: what is read from it refuses to spend."""
+        return Account, (Gone(self.name), self._levels)
 
     @property
     def _own(self) -> Level:

@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from discreet.core.errors import PrivacyError, Unsupported
@@ -42,6 +43,26 @@ class Store(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """In the place of a store, where an account was read from a pickle."""
+
+    name: str
+    lock: str = ""
+
+    def write(self) -> AbstractContextManager[Session]:
+        """Refused."""
+        raise StoreFailure(
+            f"Account {self.name!r} comes from a pickle, which holds no way to its ledger; nothing "
+            "was spent. Take it from Ledger.account() and set it again."
+        )
+
+    read = write
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 class Pool(Generic[C]):

@@ -249,11 +249,6 @@ class PrivateDescent(BaseEstimator):
         given = getattr(self, name)
         return None if given is None else float(positive(name, given))
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: a fitted model leaves its account behind, an unfitted one needs it."""
-        state: dict[str, Any] = super().__getstate__()
-        return {**state, "account": None} if hasattr(self, "theta_") else state
-
     def __sklearn_clone__(self) -> Self:
         """An unfitted copy; the account and the bits are shared, not copied."""
         return type(self)(

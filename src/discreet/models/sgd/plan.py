@@ -19,15 +19,18 @@ from fractions import Fraction
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.check import count, non_negative, positive, probability
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import Relation
 from discreet.models.sgd.budget import Budget, cost, noise_for
 from discreet.models.sgd.objectives import Objective
+from discreet.models.sgd.slopes import Grid, whole_slopes
 from discreet.models.sgd.train import RATE_BITS, Descent
 
 # The noise of a step, in units of clip, for which the effective noise is 5 % above its limit.
 _ENOUGH_NOISE = 3.0
 _USUAL_STEPS = 300
+# In steps of a gradient: 64 deviations before noise leaves the range of whole numbers.
+_MOST_NOISE = 1 << 56
 _FEWEST_STEPS, _MOST_STEPS = 100, 1000
 
 
@@ -136,6 +139,8 @@ def make_plan(
     Only public numbers enter. Without ``rows`` a noisy count is part of the run, and nothing but
     the learning rate will depend on it, so that the guarantee is the same whatever it shows.
     """
+    grid = Grid(clip=clip)
+    whole_slopes(objective, grid)  # what cannot be trained is refused before anything is paid
     counting = budget.counting if rows is None else None
     steps = wishes.steps or _steps(
         budget,
@@ -148,6 +153,8 @@ def make_plan(
     )
     rate = _rate(budget, wishes.rate, steps)
     noise = noise_for(budget, rate=rate, steps=steps, counting=counting)
+    if noise * grid.sensitivity > _MOST_NOISE:
+        raise Unsupported("The budget is so small that its noise has no room in 64 bits.")
     return Plan(
         objective=objective,
         wishes=wishes,
