@@ -263,3 +263,12 @@ def test_a_run_that_diverges_is_an_error() -> None:
     run = run_of(Squared(), steps=200, rows=0.01, clip=8.0, learning_rate=2.0**30)
     with pytest.raises(NotCertified, match="learning_rate"):
         descend(rows, targets, run=run, bits=seeded(1))
+
+
+@pytest.mark.parametrize("rows", [100, 101])
+def test_noise_that_leaves_64_bits_shows_nothing_of_the_sum(rows: int) -> None:
+    """Cut noise plus a sum would be the sum: the noisy sum is cut, below where noise is."""
+    run = run_of(Logistic(), clip=1.0, noise=Fraction(1 << 31))
+    steps = np.full((rows, 64), 1 << (FEATURE_BITS - 3), dtype=np.int16)
+    found = descend(steps, np.zeros(rows), run=run, bits=seeded(5))
+    assert np.abs(found).max() == 2.0**31

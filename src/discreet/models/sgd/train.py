@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.core.errors import NotCertified
+from discreet.core.errors import NotCertified, OutOfDomain
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.gaussian import gaussian
 from discreet.models.sgd.features import FEATURE_BITS, Steps
@@ -33,6 +33,9 @@ _ROWS = 1 << 10
 _NOISE = 1 << 20
 _COINS = 1 << 25
 _FINEST_PARAMETER = 26
+# Sums stay within this range and noisy sums are cut to it: noise that was itself cut, at twice the
+# range, then shows nothing of the sum.
+_RANGE = 1 << 61
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +87,7 @@ def descend(steps: Steps, targets: Floats, *, run: Descent, bits: Bits) -> Float
     first = min(run.steps - 1, run.steps - math.floor(run.average * run.steps))
     draws = _draws(len(steps), len(theta), run, bits)
     for step, (chosen, noise) in enumerate(draws):
-        noisy = (batch.sum(theta, chosen) + noise) * scale
+        noisy = np.clip(batch.sum(theta, chosen) + noise, -_RANGE, _RANGE) * scale
         velocity = run.momentum * velocity + noisy + run.objective.penalty_gradient(theta)
         theta = theta - run.learning_rate * velocity
         if not np.abs(theta).max() < 2.0**40:
@@ -117,6 +120,8 @@ class _Batch:
     """The rows with their caps, and exact sums of clipped gradients over some of them."""
 
     def __init__(self, *, steps: Steps, targets: Floats, grid: Grid, run: Descent) -> None:
+        if len(steps) * grid.sensitivity > _RANGE:
+            raise OutOfDomain("X has too many rows for exact sums: at most 2**31.")
         self.steps, self.targets = steps, targets
         self.caps = grid.caps(steps)
         self.slopes = whole_slopes(run.objective, grid)
