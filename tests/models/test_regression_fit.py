@@ -43,7 +43,7 @@ def opened(tmp_path, epsilon=10):
 # ── it fits ──────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("mapping", ["ball", "box", "row"])
+@pytest.mark.parametrize("mapping", ["ball", "box", "row", "weighted"])
 @pytest.mark.parametrize("method", ["psd", "adassp", "ridge", "ssp"])
 def test_every_method_finds_the_line(method, mapping):
     x, y = table()
@@ -63,6 +63,21 @@ def test_a_function_of_released_moments_is_a_method():
     x, y = table()
     found = model(method=lambda moments: penalised(moments, 3.0)).fit(x, y)
     assert found.penalty_ == 3.0
+
+
+@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+def test_weighted_rows_give_slopes_that_can_be_read(relation):
+    """With a small ball, projected rows inflate the slopes; weighted rows do not."""
+    x, y = table()
+    small = {"radius": 0.4, "epsilon": 3, "relation": relation}
+    weighted = model(mapping="weighted", **small).fit(x, y)
+    assert weighted.coef_ == pytest.approx([1.0, -0.5, 0.0], abs=0.1)
+    found = weighted.intervals(level=0.9999)
+    assert ((found.low[0] < [1.0, -0.5, 0.0]) & (found.high[0] > [1.0, -0.5, 0.0])).all()
+    assert 0 < weighted.moments_.rows < len(x)
+    assert model(mapping="ball", **small).fit(x, y).coef_[0] > 1.3
+    with pytest.raises(InvalidArgument, match="fit_intercept"):
+        model(mapping="weighted", fit_intercept=False).fit(x, y)
 
 
 def test_several_outputs_and_names():

@@ -142,7 +142,7 @@ def nasty(features, outputs=1):
     return x, rng.normal(size=(len(x), outputs)) * 1e3
 
 
-@pytest.mark.parametrize("mapping", ["ball", "row", "box"])
+@pytest.mark.parametrize("mapping", ["ball", "row", "box", "weighted"])
 @pytest.mark.parametrize("features", [1, 3, 20])
 def test_no_row_is_longer_than_the_lattice_says(mapping, features):
     extra = {"lower": -5.0, "upper": 9.0} if mapping == "box" else {}
@@ -152,7 +152,10 @@ def test_no_row_is_longer_than_the_lattice_says(mapping, features):
     assert np.array_equal(codes, np.rint(codes))
     whole = codes.astype(np.int64)
     u, v = whole[:, 1:-1], whole[:, -1]
-    assert (whole[:, 0] == rows.lattice.intercept).all()
+    if mapping == "weighted":
+        assert ((whole[:, 0] >= 0) & (whole[:, 0] <= rows.lattice.intercept)).all()
+    else:
+        assert (whole[:, 0] == rows.lattice.intercept).all()
     assert np.square(u).sum(axis=1).max() <= rows.lattice.steps**2
     assert np.abs(v).max() <= rows.lattice.target_steps
     if mapping != "box":
@@ -211,7 +214,7 @@ def test_flat_sums_round_trip():
 
 
 @pytest.mark.parametrize("intercept", [0.0, 0.35, 1.0])
-@pytest.mark.parametrize("mapping", ["ball", "box"])
+@pytest.mark.parametrize("mapping", ["ball", "box", "weighted"])
 def test_original_units_predict_as_mapped_ones(mapping, intercept):
     """K21: to 1e-10 for rows inside the ball, with and without an intercept."""
     rows = row_map(mapping, intercept=intercept, outputs=2, radius=50.0, lower=-20.0, upper=20.0)
@@ -230,3 +233,23 @@ def test_projected_rows_need_the_projection_first():
     x = np.full((1, 3), 5.0)
     slopes, level = rows.coefficients(theta)
     assert abs((x @ slopes.T + level - rows.predictions(rows.design(x), theta)).item()) > 1
+
+
+def test_weighted_rows_keep_the_model_linear():
+    """Rows, intercept and targets get the same weight: a line stays that line."""
+    rows = row_map("weighted", radius=0.4)
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=(500, 3))
+    y = 3 + x @ [[0.5], [-1.0], [0.2]]
+    codes = rows.codes(x, y)
+    theta = np.linalg.lstsq(codes[:, :-1], codes[:, -1:])[0]
+    scaled = theta * rows.lattice.steps / rows.lattice.target_steps
+    slopes, level = rows.coefficients(scaled)
+    assert slopes[0] == pytest.approx([0.5, -1.0, 0.2], abs=1e-3)
+    assert level[0] == pytest.approx(3, abs=1e-3)
+    # All rows, also those far outside the ball, are predicted by the same line.
+    assert rows.predictions(rows.design(x), scaled) == pytest.approx(y, abs=2e-2)
+    projected = row_map("ball", radius=0.4).codes(x, y)
+    theta = np.linalg.lstsq(projected[:, :-1], projected[:, -1:])[0]
+    slopes, _ = rows.coefficients(theta * rows.lattice.steps / rows.lattice.target_steps)
+    assert np.abs(slopes[0] - [0.5, -1.0, 0.2]).max() > 0.1

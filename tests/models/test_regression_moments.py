@@ -255,6 +255,21 @@ def test_the_number_of_rows_is_public_when_one_is_replaced():
     assert (moments.rows, moments.sigma_rows) == (77.0, 0.0)
 
 
+@pytest.mark.parametrize("intercept", [0.0, 0.5])
+def test_the_number_of_rows_is_noisy_where_a_unit_may_have_fewer(intercept):
+    """Replacing a unit of two rows by one of a single row changes their number."""
+    lattice = Lattice.of(features=2, intercept=intercept)
+    rows = unit_map(lattice)
+    plan = plan_moments(lattice, rho=1, relation=Relation.REPLACE_ONE, rows_per_unit=2)
+    moments = plan.release(sums(rows, *table(77, 2)), rows=rows, bits=seeded(1))
+    assert moments.sigma_rows > 0
+    assert 0 < abs(moments.rows - 77) < 6 * moments.sigma_rows
+    # What an added row moves, with the count, is less than what a replaced one may.
+    assert lattice.joint(Relation.ADD_REMOVE) < lattice.joint(Relation.REPLACE_ONE)
+    named = any("number of rows" in one.name for one in plan.released)
+    assert named == (intercept == 0)
+
+
 def test_too_many_rows_are_refused():
     lattice = Lattice.of(features=2)
     plan = plan_moments(lattice, rho=1)

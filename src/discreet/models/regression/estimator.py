@@ -67,8 +67,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     features and ``target_bounds`` are public; rows are clipped to them. ``scaling`` is "bounds"
     (scale by half the declared range), a declared `Scaling`, or "private" (centres and scales are
     found with ``scaling_share`` of the budget). ``mapping`` brings rows into the unit ball: "ball"
-    projects those beyond ``radius`` (in roots of the number of features), "box" makes the ball hold
-    the whole box, "row" uses directions only. ``method``: "psd" (default), "adassp", "ssp",
+    projects those beyond ``radius`` (in roots of the number of features), "weighted" weighs them down
+    instead, so that coefficients keep their meaning, "box" makes the ball hold the whole box, "row"
+    uses directions only. ``method``: "psd" (default), "adassp", "ssp",
     "ridge" with ``alpha``, or a function from released moments to a `Solution`; ``constants`` may
     be the published ones of Wang or of Kalaja's thesis, at their true cost.
 
@@ -220,6 +221,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def _fit_rows(self, rows: Rows, *, names: tuple[str, ...] | None) -> None:
         plan = self.plan(features=rows.features, outputs=rows.outputs)
         solver = self._solver()
+        if self.mapping == "weighted" and not plan.lattice.intercept:
+            raise InvalidArgument("mapping='weighted' needs fit_intercept=True: use 'box'.")
         declared = declare(
             bounds=self.bounds,
             target_bounds=self.target_bounds,

@@ -51,8 +51,10 @@ def declare(
     names: Sequence[str] | None,
 ) -> Declared:
     """Check what is declared; nothing is read."""
-    if mapping not in ("ball", "row", "box"):
-        raise InvalidArgument(f"mapping must be 'ball', 'row' or 'box', got {mapping!r}.")
+    if mapping not in ("ball", "row", "box", "weighted"):
+        raise InvalidArgument(
+            f"mapping must be 'ball', 'weighted', 'box' or 'row', got {mapping!r}."
+        )
     if not isinstance(scaling, Scaling) and scaling not in ("bounds", "private"):
         raise InvalidArgument(f"scaling must be 'bounds', 'private' or a Scaling, got {scaling!r}.")
     if target_bounds is None:

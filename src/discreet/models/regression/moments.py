@@ -60,8 +60,9 @@ class PrivateMoments:
     """Noisy Gram matrix, products with the targets, sums of squares, and rows: all public.
 
     In mapped units: features lie in the unit ball, targets between -1 and 1, and the first column
-    is the intercept, a constant, if there is one. ``rows`` is noisy under add/remove. The columns
-    that are left after `subset` are named by their places in ``kept``.
+    is the intercept, a constant, if there is one. ``rows`` is noisy unless the relation makes it
+    public; of weighted rows it is the sum of their squared weights. The columns that are left after
+    `subset` are named by their places in ``kept``.
     """
 
     map: RowMap = field(repr=False)
@@ -134,6 +135,7 @@ class MomentsPlan:
 
     lattice: Lattice
     relation: Relation
+    rows_per_unit: int = 1
     joint: Additive
     """For the Gram matrix, the products and the count, together."""
     squares: Additive | None
@@ -146,9 +148,7 @@ class MomentsPlan:
     @property
     def released(self) -> tuple[Statistic, ...]:
         """Each statistic with its cost."""
-        also = "" if self.lattice.intercept else ", number of rows"
-        if self.relation is not Relation.ADD_REMOVE:
-            also = ""
+        also = "" if self.lattice.intercept or self.rows_public else ", number of rows"
         found = [
             *(
                 Statistic(name=f"histograms of {SCALED[i % 2]}, round {i // 2 + 1}", guarantee=g)
@@ -170,6 +170,14 @@ class MomentsPlan:
         return sum(others, start=first)
 
     @property
+    def rows_public(self) -> bool:
+        """Whether the relation makes the number of rows public.
+
+        A unit of several rows may be replaced by one with fewer: units are then public, rows not.
+        """
+        return self.relation is not Relation.ADD_REMOVE and self.rows_per_unit == 1
+
+    @property
     def sigma(self) -> float:
         """Noise of the Gram matrix in mapped units."""
         return self.joint.std / self.lattice.steps**2
@@ -187,7 +195,7 @@ class MomentsPlan:
     @property
     def sigma_rows(self) -> float:
         """Noise of the number of rows; zero where it is public."""
-        if self.relation is not Relation.ADD_REMOVE:
+        if self.rows_public:
             return 0.0
         return self.joint.std / (self.lattice.intercept**2 or self.lattice.count_steps)
 
@@ -210,7 +218,7 @@ class MomentsPlan:
         source = system() if bits is None else bits
         d, k = grid.columns, grid.outputs
         exact = [sums.total[:d, :d].ravel(), sums.total[:d, d:].ravel()]
-        counted = self.relation is Relation.ADD_REMOVE and grid.count_steps > 0
+        counted = not self.rows_public and grid.count_steps > 0
         if counted:
             exact.append(np.array([sums.rows * grid.count_steps], dtype=np.int64))
         noisy = np.asarray(self.joint.release(np.concatenate(exact), bits=source), dtype=np.float64)
@@ -223,8 +231,9 @@ class MomentsPlan:
         if self.smallest is not None:
             least = _smallest_eigenvalue(sums.total[:d, :d], rows=sums.rows)
             smallest = float(self.smallest.release(least, bits=source)) / grid.steps**2
-        if self.relation is not Relation.ADD_REMOVE:
-            many = float(sums.rows)  # public by the relation
+        weighted = rows.mapping == "weighted"
+        if self.rows_public and not weighted:
+            many = float(sums.rows)
         else:
             many = noisy[-1] / grid.count_steps if counted else matrix[0, 0] / grid.intercept**2
         return PrivateMoments(
@@ -236,7 +245,7 @@ class MomentsPlan:
             sigma=self.sigma,
             sigma_cross=self.sigma_cross,
             sigma_squares=self.sigma_squares,
-            sigma_rows=self.sigma_rows,
+            sigma_rows=self.joint.std / grid.intercept**2 if weighted else self.sigma_rows,
             kept=tuple(range(grid.features)),
             guarantee=self.guarantee,
             relation=self.relation,
@@ -280,7 +289,9 @@ def moves(lattice: Lattice, *, relation: Relation, rows_per_unit: int = 1) -> tu
     """How far a unit moves the joint vector, and the sums of squares.
 
     Theorem: a unit of m rows moves each at most m times as far as one row.
-    Proof: its rows are added (or replaced) one after the other; triangle inequality.
+    Proof: its rows are added (or replaced) one after the other; triangle inequality. Where a unit
+        is replaced by one with more rows or fewer, some are added: that moves the vector, with the
+        count, less far than a replaced row, by ``17/16 T^4 + T^2 V^2`` at most.
     """
     times = check.count("rows_per_unit", rows_per_unit) ** 2
     joint, squares = lattice.joint(relation) * times, lattice.squares() * times
@@ -335,6 +346,7 @@ def plan_moments(  # noqa: PLR0913 - the budget in the words of the house, and h
     return MomentsPlan(
         lattice=lattice,
         relation=relation,
+        rows_per_unit=rows_per_unit,
         joint=noises[0],
         scaling=tuple(noises[1 : 1 + len(scaling)]),
         smallest=noises.pop() if parts["smallest"] else None,

@@ -70,6 +70,7 @@ def plan_published(
     plan = MomentsPlan(
         lattice=lattice,
         relation=relation,
+        rows_per_unit=rows_per_unit,
         joint=_noise(joint, sigma, relation),
         squares=None,
         smallest=_noise(least, sigma, relation) if ada else None,

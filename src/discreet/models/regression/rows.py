@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from discreet.models.inputs import Floats
 from discreet.models.regression.lattice import Lattice
 
-Mapping: TypeAlias = Literal["ball", "row", "box"]
+Mapping: TypeAlias = Literal["ball", "row", "box", "weighted"]
 Ints: TypeAlias = NDArray[np.int64]
 
 CHUNK = 1 << 13
@@ -33,8 +33,9 @@ class RowMap:
 
     Features become ``z = (x - centre) / scale`` after clipping to ``[lower, upper]``, then
     ``z / radius``: projected to the unit ball ("ball"; and "box", where the radius holds the whole
-    box), or divided by their norm ("row"). Targets become ``(y - target_centre) / target_half``,
-    clipped to -1 and 1.
+    box), or divided by their norm ("row"); "weighted" multiplies a long row with its intercept and
+    targets by the same factor, which keeps the model linear. Targets become ``(y - target_centre) /
+    target_half``, clipped to -1 and 1.
     """
 
     lattice: Lattice
@@ -55,7 +56,8 @@ class RowMap:
     def features(self, x: Floats) -> Floats:
         """Mapped features, unrounded: what coefficients are multiplied with in a prediction."""
         z = self._scaled(x, 1.0)
-        z *= self._factor(z, 1.0)[:, None]
+        if self.mapping != "weighted":
+            z *= self._factor(z, 1.0)[:, None]
         return z
 
     def design(self, x: Floats) -> Floats:
@@ -79,11 +81,13 @@ class RowMap:
         room = grid.steps - math.sqrt(grid.features) / 2 - _MARGIN
         first = grid.columns - grid.features
         out = np.empty((len(x), grid.columns + grid.outputs))
-        if first:
-            out[:, 0] = grid.intercept
-        u = out[:, first : grid.columns]
         z = self._scaled(x, float(grid.steps))
-        z *= self._factor(z, room)[:, None]
+        factor = self._factor(z, room)
+        weight = factor if self.mapping == "weighted" else np.ones(len(x))
+        if first:
+            out[:, 0] = np.rint(grid.intercept * weight)
+        u = out[:, first : grid.columns]
+        z *= factor[:, None]
         np.rint(z, out=u)
         long = np.einsum("ij,ij->i", u, u) > grid.steps**2  # exact: below 2**53
         while long.any():
@@ -94,6 +98,7 @@ class RowMap:
             np.subtract(y, self.target_centre, out=v)
             v *= grid.target_steps / self.target_half
         np.clip(v, -grid.target_steps, grid.target_steps, out=v)
+        v *= weight[:, None]
         np.rint(v, out=v)
         return out
 
