@@ -61,7 +61,8 @@ class PrivateMoments:
 
     In mapped units: features lie in the unit ball, targets between -1 and 1, and the first column
     is the intercept, a constant, if there is one. ``rows`` is noisy unless the relation makes it
-    public. The columns that are left after `subset` are named by their places in ``kept``.
+    public; of weighted rows it is the sum of their squared weights. The columns that are left after
+    `subset` are named by their places in ``kept``.
     """
 
     map: RowMap = field(repr=False)
@@ -230,7 +231,8 @@ class MomentsPlan:
         if self.smallest is not None:
             least = _smallest_eigenvalue(sums.total[:d, :d], rows=sums.rows)
             smallest = float(self.smallest.release(least, bits=source)) / grid.steps**2
-        if self.rows_public:
+        weighted = rows.mapping == "weighted"
+        if self.rows_public and not weighted:
             many = float(sums.rows)
         else:
             many = noisy[-1] / grid.count_steps if counted else matrix[0, 0] / grid.intercept**2
@@ -243,7 +245,7 @@ class MomentsPlan:
             sigma=self.sigma,
             sigma_cross=self.sigma_cross,
             sigma_squares=self.sigma_squares,
-            sigma_rows=self.sigma_rows,
+            sigma_rows=self.joint.std / grid.intercept**2 if weighted else self.sigma_rows,
             kept=tuple(range(grid.features)),
             guarantee=self.guarantee,
             relation=self.relation,
