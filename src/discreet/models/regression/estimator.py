@@ -67,9 +67,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     features and ``target_bounds`` are public; rows are clipped to them. ``scaling`` is "bounds"
     (scale by half the declared range), a declared `Scaling`, or "private" (centres and scales are
     found with ``scaling_share`` of the budget). ``mapping`` brings rows into the unit ball: "ball"
-    projects those beyond ``radius`` (in roots of the number of features), "weighted" weighs them down
-    instead, so that coefficients keep their meaning, "box" makes the ball hold the whole box, "row"
-    uses directions only. ``method``: "psd" (default), "adassp", "ssp",
+    projects those beyond ``radius`` (in roots of the number of features), "weighted" weighs them
+    down instead, so that coefficients keep their meaning, "box" makes the ball hold the whole box,
+    "row" uses directions only. ``method``: "psd" (default), "adassp", "ssp",
     "ridge" with ``alpha``, or a function from released moments to a `Solution`; ``constants`` may
     be the published ones of Wang or of Kalaja's thesis, at their true cost.
 
