@@ -1,0 +1,63 @@
+"""Labels from private votes: a rule chosen beforehand, teachers, a student that can be published.
+
+A clinic group has private records and public cases without a diagnosis. Patients chose one of two
+levels of privacy. Teachers, each trained on some patients, vote on the public cases.
+"""
+
+# %%
+import numpy as np
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+
+import discreet
+from discreet.models.pate.aggregate import Confident
+from discreet.models.pate.assignment import counted, weighting
+from discreet.models.pate.calibrate import sensitivities
+from discreet.models.pate.ensemble import PrivateEnsemble
+from discreet.models.pate.plan import plan_labels
+from discreet.models.pate.search import expected, search_rule
+from discreet.models.pate.simulate import simulate_votes
+from discreet.models.pate.student import train_student
+
+menu = {"strict": discreet.approx(1, 1e-5), "open": discreet.approx(3, 1e-5)}
+people = {"strict": 50, "open": 50}
+classes, teachers = 3, 200
+assignment = weighting(teachers, people=people, sensitivities=sensitivities(menu), key="2026")
+
+# %% A rule of the literature, and what it would do on imagined votes.
+imagined = simulate_votes(500, teachers=teachers, classes=classes, accuracy=0.75, spread=2.0)
+counts = counted(imagined.votes, assignment, classes=classes)
+usual = Confident(
+    threshold=0.8 * teachers, sigma_threshold=0.6 * teachers, sigma_votes=0.16 * teachers
+)
+share, quality = expected(counts, imagined.truth, usual)
+plain = plan_labels(assignment, usual, menu, classes=classes, answered=share, items=3000)
+print(f"usual rule:    {plain.answers} labels, {quality:.1%} of them right")
+
+# %% A rule for the same promises whose labels are as good: there are more of them.
+choice = search_rule(
+    counts, imagined.truth, assignment=assignment, limits=menu, accuracy=quality, items=3000
+)
+print(f"searched rule: {choice.plan.answers} labels, {choice.accuracy:.1%} of them right")
+
+# %% Train and label. (Records are made up here.)
+X, y = make_classification(
+    17_000, 12, n_informative=6, n_classes=classes, class_sep=1.2, random_state=1
+)
+private, public, test = slice(0, 12_000), slice(12_000, 15_000), slice(15_000, None)
+owners = np.arange(12_000)
+levels = np.where(owners % 2, "open", "strict")
+teacher = LogisticRegression()
+ensemble = PrivateEnsemble(teacher, assignment=assignment, classes=classes)
+ensemble.fit(X[private], y[private], owners=owners, levels=levels)
+labels = ensemble.label(X[public], plan=choice.plan)
+print(f"published {len(labels.answered)} labels, {labels.asked} items were asked")
+
+# %% The student sees public items and published labels alone.
+student = train_student(LogisticRegression(), X[public], labels)
+wider = train_student(LogisticRegression(), X[public], labels, semi_supervised=True)
+print(f"student: {student.score(X[test], y[test]):.1%} right on new cases")
+print(f"  with the unlabelled items too: {wider.score(X[test], y[test]):.1%}")
+best = LogisticRegression().fit(X[private], y[private])
+print(f"  a model without privacy: {best.score(X[test], y[test]):.1%}")
+print({name: round(e, 2) for name, e in labels.guarantee.epsilons(1e-5).items()})
