@@ -1,11 +1,13 @@
 """A budget for each member: admitted within it, left out beyond it, durable, and checked."""
 
+import hashlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+import zlib
 
 import numpy as np
 import pytest
@@ -52,6 +54,22 @@ def test_a_cost_for_each_member(crowd):
     taking = crowd.admit([0.3, 0.3, 0.0, 0.1], label="by norms").taking
     assert taking.tolist() == [False, True, True, True]
     assert rho(crowd) == pytest.approx([0, 0.3, 0, 0.1])
+
+
+def test_a_hash_confirms_no_guess_of_private_costs(crowd):
+    costs = [0.3, 0.3, 0.0, 0.1]
+    one, two = (crowd_rows.told(costs, crowd.limits, 4)[0] for _ in range(2))
+    assert one != two
+
+
+def test_amounts_that_were_written_without_salt_are_read(crowd, ledger):
+    blob = zlib.compress(np.array([1, 2, 3, 4], dtype="<i8").tobytes(), level=1)
+    told = {"kind": "charge", "label": "old", "each": hashlib.sha256(blob).hexdigest()}
+    with crowd._store.write() as session:
+        place = crowd_rows.place(session, crowd.name)
+        crowd_rows.append(session, place, told, blob)
+    assert crowd.spent().tolist() == [1, 2, 3, 4]
+    assert ledger.verify().ok
 
 
 def test_all_or_nobody(crowd):

@@ -96,7 +96,10 @@ class Crowd:
         return self._record(cost, label, everyone=False)
 
     def charge(self, cost: Guarantee | PersonalGuarantee | ArrayLike, *, label: str) -> Admission:
-        """Charge everybody, or raise BudgetExceeded and charge nobody."""
+        """Charge everybody, or raise BudgetExceeded and charge nobody.
+
+        Where costs depend on data, the refusal does too: then take `admit`.
+        """
         return self._record(cost, label, everyone=True)
 
     def __repr__(self) -> str:

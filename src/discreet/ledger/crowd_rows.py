@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.ledger import journal
 from discreet.ledger.journal import Content
 from discreet.ledger.store import Session, StoreFailure
+
+_SALT = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,14 +122,17 @@ def told(
     each = PeopleFilter(np.zeros(people)).price(cost)
     if each.shape != (people,):
         raise InvalidArgument(f"cost must be a guarantee, or one rho for each of {people} members.")
-    blob = zlib.compress(each.astype("<i8").tobytes(), level=1)
-    return {"each": _digest(blob)}, blob
+    # Hashes are shown and kept elsewhere. Costs may be private, and easily guessed: without salt,
+    # a hash would confirm a guess.
+    blob = secrets.token_bytes(_SALT) + zlib.compress(each.astype("<i8").tobytes(), level=1)
+    return {"each": _digest(blob), "salt": _SALT}, blob
 
 
 def priced(content: Mapping[str, Any], blob: bytes | None, terms: Terms) -> Grains:
     """What an entry costs each member."""
     if blob is not None:
-        return np.frombuffer(zlib.decompress(blob), dtype="<i8").astype(np.int64)
+        amounts = zlib.decompress(blob[content.get("salt", 0) :])
+        return np.frombuffer(amounts, dtype="<i8").astype(np.int64)
     levels = np.array([content["grains"][name] for name in terms.limits], dtype=np.int64)
     return levels[terms.codes]
 
