@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -112,6 +113,13 @@ def test_the_average_is_one_of_the_iterates_functions():
     assert mechanism.release(x, y, bits=seeded(5)) == pytest.approx(np.mean(path, axis=0))
     last = replace(mechanism, average=False)
     assert last.release(x, y, bits=seeded(5)) == pytest.approx(seen[-1][0])
+
+
+def test_no_warning_tells_of_a_huge_target():
+    x, y = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, -1.0]]), np.array([1.0, 1.7e308, -1.7e308])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        descent(Huber(knee=0.5)).release(x, y, bits=seeded(1))
 
 
 def test_hardly_any_noise_is_fine():

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import warnings
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -285,6 +286,19 @@ def test_copies_of_a_fitted_model_pay_for_their_fits(
     assert model.account is held
     model.fit(X, LABELS)
     assert outcomes(held) == ["released", "released"]
+
+
+@pytest.mark.parametrize("kind", [PrivateRidge, PrivateHuberRegressor])
+def test_no_warning_tells_of_a_huge_target(kind: type[Any]) -> None:
+    y = np.where(np.arange(len(Y)) == 7, 1.7e308, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        regressor(kind, steps=3, target_bounds=(-1e-6, 1e-7)).fit(X, y)
+
+
+def test_numbers_too_large_for_doubles_are_refused_in_own_words() -> None:
+    with pytest.raises(OutOfDomain, match="must hold numbers"):
+        classifier(steps=3).fit(np.full((3, 1), 10**400, dtype=object), [0, 1, 0])
 
 
 def test_what_cannot_be_trained_is_refused_before_paying(account: Callable[..., Any]) -> None:

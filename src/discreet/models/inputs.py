@@ -76,7 +76,7 @@ def same_rows(x: NDArray[Any], y: NDArray[Any]) -> None:
 def doubles(name: str, values: NDArray[Any]) -> Floats:
     """Finite doubles. The conversion's own messages can quote a value and are dropped."""
     found: Floats | None = None
-    with suppress(TypeError, ValueError):
+    with suppress(TypeError, ValueError, OverflowError):
         found = np.asarray(values, dtype=np.float64)
     if found is None:
         raise OutOfDomain(

@@ -61,8 +61,10 @@ class _Regressor(RegressorMixin, PrivateDescent):
         return float(low[0] / 2 + high[0] / 2), float(high[0] / 2 - low[0] / 2)
 
     def _whole_targets(self, y: NDArray[Any]) -> Floats:
-        scaled = (doubles("y", y) - self.target_centre_) / self.target_half_
-        return np.clip(scaled, -1.0, 1.0)
+        # Clipped before it is divided: a warning of an overflow would tell that a target is huge.
+        away = doubles("y", y) - self.target_centre_
+        scaled: Floats = np.clip(away, -self.target_half_, self.target_half_) / self.target_half_
+        return scaled
 
     def _usual(self, columns: int) -> float:
         return usual_norm(columns, intercept=bool(self.fit_intercept))

@@ -93,7 +93,8 @@ def whole_slopes(objective: Objective, grid: Grid) -> Slopes:
         case Huber(knee=knee):
             limit = math.floor(knee * unit)
             return lambda margins, targets, caps: np.clip(
-                np.rint((margins - targets) * unit), *_both(np.minimum(caps, limit))
+                np.rint(np.clip(margins - targets, -knee, knee) * unit),
+                *_both(np.minimum(caps, limit)),
             )
         case Squared(weight=weight):
             return lambda margins, targets, caps: np.clip(
