@@ -304,3 +304,11 @@ def test_what_a_partition_refuses():
         privacy_aware([0.0], runs=1)
     with pytest.raises(InvalidArgument, match="smallest"):
         privacy_aware([1.0], runs=1, smallest=2)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.uint64])
+def test_quantiles_of_any_whole_type_within_any_bounds(kind):
+    mechanism = personal_quantile(MENU, lower=-1000, upper=1000)
+    values, levels = [1, 2, np.iinfo(kind).max], list(MENU)[:1] * 3
+    plain = mechanism.distances([1, 2, min(np.iinfo(kind).max, 1000)], levels)
+    assert np.array_equal(mechanism.distances(np.array(values, dtype=kind), levels), plain)

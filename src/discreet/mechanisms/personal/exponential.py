@@ -171,7 +171,9 @@ class PersonalQuantile:
         if held.ndim != 1 or not np.issubdtype(held.dtype, np.integer) or not held.size:
             raise OutOfDomain("values must be whole numbers, one for each person, at least one.")
         codes = self.menu.codes(levels, len(held))
-        clipped = np.clip(held, self.lower, self.upper).astype(np.int64)
+        # In 64 bits first: bounds need not fit the type of the values.
+        wide = np.minimum(held, np.iinfo(np.int64).max) if held.dtype == np.uint64 else held
+        clipped = np.clip(wide.astype(np.int64), self.lower, self.upper)
         rank = max(1, math.ceil(self.quantile * len(held)))
         below, above = [], []
         for code in range(len(self.menu.names)):
