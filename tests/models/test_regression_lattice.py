@@ -1,5 +1,6 @@
 """How far one row moves the sums: brute force over neighbours, in exact integers."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -253,3 +254,19 @@ def test_weighted_rows_keep_the_model_linear():
     theta = np.linalg.lstsq(projected[:, :-1], projected[:, -1:])[0]
     slopes, _ = rows.coefficients(theta * rows.lattice.steps / rows.lattice.target_steps)
     assert np.abs(slopes[0] - [0.5, -1.0, 0.2]).max() > 0.1
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"scale": np.array([1.0, 1e-320, 1.0])},
+        {"scale": np.array([1.0, np.inf, 1.0])},
+        {"radius": 1e-320},
+        {"target_half": np.zeros(1)},
+        {"centre": np.array([0.0, np.nan, 0.0])},
+    ],
+)
+def test_constants_that_make_no_numbers_of_rows_are_refused(changed):
+    """0 times infinity is no number, and as an integer it is the smallest there is."""
+    with pytest.raises(InvalidArgument, match="use other units"):
+        dataclasses.replace(row_map(), **changed)

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.core.check import positive
 from discreet.core.errors import InvalidArgument
-from discreet.models.inputs import Bounds, Floats, bounds_of
+from discreet.models.inputs import LARGEST, Bounds, Floats, bounds_of
 from discreet.models.regression.moments import MomentsPlan
 from discreet.models.regression.rows import Mapping, RowMap, box_radius
 from discreet.models.regression.scaling import Flags, Scaling, private_scaling
@@ -71,8 +71,8 @@ def declare(
         )
     if isinstance(scaling, Scaling):
         scaling.arrays(features)
-    if radius is not None:
-        positive("radius", radius)
+    if radius is not None and not 1 / LARGEST < positive("radius", radius) < LARGEST:
+        raise InvalidArgument(f"radius must be within {1 / LARGEST:g} and {LARGEST:g}.")
     return Declared(
         lower=lower,
         upper=upper,

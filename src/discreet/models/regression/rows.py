@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.core.errors import InvalidArgument
 from discreet.models.inputs import Floats
 from discreet.models.regression.lattice import Lattice
 
@@ -47,6 +48,21 @@ class RowMap:
     radius: float
     target_centre: Floats
     target_half: Floats
+
+    def __post_init__(self) -> None:
+        """Refuse constants by which a row could become no number: it would move sums without end.
+
+        Then every product below is a number or infinite, and what is infinite is clipped.
+        """
+        with np.errstate(all="ignore"):
+            per_unit = self.lattice.steps / (self.scale * self.radius)
+            per_target = self.lattice.target_steps / self.target_half
+        factors = np.concatenate((per_unit, per_target))
+        centres = np.concatenate((self.centre, self.target_centre))
+        if not (np.isfinite(factors).all() and (factors > 0).all() and np.isfinite(centres).all()):
+            raise InvalidArgument(
+                "centre must be finite, and scale times radius positive: use other units."
+            )
 
     @property
     def linear(self) -> bool:

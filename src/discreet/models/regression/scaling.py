@@ -18,7 +18,7 @@ from discreet.core.check import count
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
 from discreet.mechanisms.additive import Additive
-from discreet.models.inputs import Bounds, Floats, bounds_of
+from discreet.models.inputs import LARGEST, Bounds, Floats, bounds_of
 from discreet.models.regression.rows import Ints
 from discreet.models.regression.tables import Rows, empty
 from discreet.noise.bits import Bits
@@ -62,8 +62,10 @@ class Scaling:
         for name, given in (("centre", centre), ("scale", scale)):
             if given.shape not in ((), (columns,)):
                 raise InvalidArgument(f"{name} must be one number, or {columns} of them.")
-        if not (np.isfinite(centre).all() and np.isfinite(scale).all() and (scale > 0).all()):
-            raise InvalidArgument("centre and scale must be finite, and scale positive.")
+        if not ((np.abs(centre) < LARGEST) & (scale > 1 / LARGEST) & (scale < LARGEST)).all():
+            raise InvalidArgument(
+                f"centre and scale must be below {LARGEST:g}, and scale above {1 / LARGEST:g}."
+            )
         return np.broadcast_to(centre, columns).copy(), np.broadcast_to(scale, columns).copy()
 
 
