@@ -5,6 +5,7 @@ import math
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -213,6 +214,9 @@ def test_clones_share_the_account(tmp_path):
         {"squares_share": 1},
         {"intercept_scale": 100.0},
         {"radius": 0.0},
+        {"radius": 1e-320},
+        {"scaling": Scaling(scale=1e-320)},
+        {"scaling": Scaling(scale=1e300)},
     ],
 )
 def test_wrong_declarations_are_refused(changes):
@@ -243,6 +247,17 @@ def test_wrong_tables_are_refused_without_their_values():
         model().predict(x)
     with pytest.raises(InvalidArgument, match="expecting 3"):
         model().fit(x, y).predict(x[:, :2])
+
+
+@pytest.mark.parametrize("missing", [math.nan, None, pd.NA])
+def test_missing_units_are_refused(missing):
+    """Taken as one unit they would be many people, of whom one makes room for another."""
+    x, y = table(4)
+    for others in ((1, 2), ("a", "b")):
+        with pytest.raises(OutOfDomain, match="none may be missing"):
+            model().fit(x, y, units=np.array([missing, *others, missing], dtype=object))
+    with pytest.raises(OutOfDomain, match="none may be missing"):
+        model().fit(x, y, units=np.array([math.nan, 1.0, 2.0, math.nan]))
 
 
 def test_published_constants_are_refused_where_they_do_not_hold():

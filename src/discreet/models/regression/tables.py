@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.core.errors import OutOfDomain
 from discreet.models.inputs import Floats, doubles
 from discreet.models.regression.rows import CHUNK, Ints
 
@@ -68,7 +70,7 @@ def first_rows(units: NDArray[Any], most: int) -> NDArray[np.bool_]:
 
     Theorem: whether a row is kept depends on the rows of its own unit alone.
     """
-    _, codes = np.unique(units, return_inverse=True)
+    codes = _numbered(units)
     order = np.argsort(codes, kind="stable")
     ranked = codes[order]
     starts = np.flatnonzero(np.diff(ranked, prepend=-1))
@@ -77,6 +79,17 @@ def first_rows(units: NDArray[Any], most: int) -> NDArray[np.bool_]:
     kept = np.zeros(len(units), dtype=bool)
     kept[order] = places < most
     return kept
+
+
+def _numbered(units: NDArray[Any]) -> Ints:
+    """A number for each unit. Missing names would make one unit of many people: refused."""
+    with suppress(TypeError):  # whose message would quote what they are
+        missing = units != units  # noqa: PLR0124 - only what is missing differs from itself
+        if units.dtype.kind == "O":
+            missing = missing | np.array([one is None for one in units])
+        if not np.any(missing):
+            return np.asarray(np.unique(units, return_inverse=True)[1], dtype=np.int64)
+    raise OutOfDomain("units must be all numbers or all text, and none may be missing.")
 
 
 def empty(size: int) -> Ints:
