@@ -8,13 +8,19 @@ import numpy as np
 import pytest
 
 from discreet.core import events
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
 from discreet.models.regression.best import BestLinearRegression
 from discreet.models.regression.tables import ArrayRows
 from discreet.models.regression.task import Task
-from discreet.models.regression.theil_sen import TheilSen, matched, predicted, quartile_scores
-from discreet.noise.bits import seeded
+from discreet.models.regression.theil_sen import (
+    TheilSen,
+    matched,
+    predicted,
+    quartile_scores,
+    shuffled,
+)
+from discreet.noise.bits import SeededBits, seeded
 from discreet.queries.budget import budget
 
 ADD = Relation.ADD_REMOVE
@@ -135,3 +141,26 @@ def test_outliers_hardly_move_it():
 def test_it_takes_one_feature():
     with pytest.raises(InvalidArgument, match="one feature"):
         TheilSen().plan(task(features=2), budget(epsilon=1, delta=1e-6))
+
+
+class Scripted:
+    """Bits that say what they are told."""
+
+    private, width = False, 64
+
+    def __init__(self, *draws):
+        self.draws = list(draws)
+
+    def words(self, many):
+        return np.array(self.draws.pop(0)[:many], dtype=np.uint64)
+
+
+def test_ties_are_drawn_again():
+    """A tie would be broken by the places of the rows, which is not uniform."""
+    bits = Scripted([7, 3, 7, 1], [4, 2, 2**64 - 1, 3])
+    assert shuffled(4, bits).tolist() == [1, 3, 0, 2]
+    assert not bits.draws
+    assert shuffled(1, seeded(1)).tolist() == [0]
+    assert shuffled(0, seeded(1)).tolist() == []
+    with pytest.raises(OutOfDomain, match="too many rows"):
+        shuffled(17, SeededBits(1, width=8))

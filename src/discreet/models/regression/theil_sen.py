@@ -15,7 +15,7 @@ import numpy as np
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core.check import count
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import root_down
 from discreet.mechanisms.selection import exponential
 from discreet.models.inputs import Floats
@@ -121,12 +121,22 @@ def matched(rows: ArrayRows, matchings: int, bits: Bits) -> Floats:
     found = []
     x, y = np.asarray(rows.x[:, 0], dtype=np.float64), np.asarray(rows.y[:, 0], dtype=np.float64)
     for _ in range(matchings):
-        # Ties of 64-bit words have no influence worth naming: below n**2 / 2**65.
-        order = np.argsort(bits.words(len(x)), kind="stable")
+        order = shuffled(len(x), bits)
         half = len(x) // 2
         one, other = order[:half], order[half : 2 * half]
         found.append(np.column_stack((x[one], y[one], x[other], y[other])))
     return np.concatenate(found)
+
+
+def shuffled(many: int, bits: Bits) -> Ints:
+    """A uniform order: words without ties have one, whatever the places; with a tie, draw again."""
+    if many**2 >> bits.width:
+        raise OutOfDomain("There are too many rows for these bits: ties would go on.")
+    while True:
+        words = bits.words(many)
+        order = np.argsort(words, kind="stable")
+        if (np.diff(words[order]) > 0).all():
+            return order
 
 
 def predicted(pairs: Floats, point: float, task: Task) -> Floats:
