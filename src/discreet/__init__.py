@@ -34,6 +34,7 @@ from discreet.mechanisms.unbounded import unbounded_mean
 from discreet.mechanisms.weighted import weighted
 from discreet.noise.bits import seeded, system
 from discreet.queries import ask
+from discreet.queries.intervals import doors as intervals
 from discreet.queries.intervals.mean import mean_interval
 from discreet.queries.keys import keys
 from discreet.queries.ranges.grid_release import GridRelease
@@ -83,6 +84,7 @@ __all__ = [
     "gaussian",
     "gdp",
     "integer",
+    "intervals",
     "keys",
     "laplace",
     "mean_interval",
