@@ -45,8 +45,8 @@ def run_of(objective: Objective, **changes: object) -> Descent:
     return replace(plain, **changes)
 
 
-def batch(rows: Steps, targets: Floats, run: Descent) -> train._Batch:
-    return train._Batch(steps=rows, targets=targets, grid=Grid(clip=run.clip), run=run)
+def batch(rows: Steps, targets: Floats, run: Descent) -> train.Batch:
+    return train.Batch(steps=rows, targets=targets, grid=Grid(clip=run.clip), run=run)
 
 
 def data(n: int, columns: int = 4, seed: int = 0) -> tuple[Steps, Floats]:

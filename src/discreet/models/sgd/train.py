@@ -35,7 +35,7 @@ _COINS = 1 << 25
 _FINEST_PARAMETER = 26
 # Sums stay within this range and noisy sums are cut to it: noise that was itself cut, at twice the
 # range, then shows nothing of the sum.
-_RANGE = 1 << 61
+RANGE = 1 << 61
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,14 +80,14 @@ def descend(steps: Steps, targets: Floats, *, run: Descent, bits: Bits) -> Float
     Needs: targets that the objective understands, one for each row; private bits for a release.
     """
     grid = Grid(clip=run.clip)
-    batch = _Batch(steps=steps, targets=targets, grid=grid, run=run)
+    batch = Batch(steps=steps, targets=targets, grid=grid, run=run)
     scale = grid.unit / (float(run.rate) * run.rows)
     theta = np.zeros(run.objective.dimension(steps.shape[1]))
     velocity, total = np.zeros_like(theta), np.zeros_like(theta)
     first = min(run.steps - 1, run.steps - math.floor(run.average * run.steps))
     draws = _draws(len(steps), len(theta), run, bits)
     for step, (chosen, noise) in enumerate(draws):
-        noisy = np.clip(batch.sum(theta, chosen) + noise, -_RANGE, _RANGE) * scale
+        noisy = np.clip(batch.sum(theta, chosen) + noise, -RANGE, RANGE) * scale
         velocity = run.momentum * velocity + noisy + run.objective.penalty_gradient(theta)
         theta = theta - run.learning_rate * velocity
         if not np.abs(theta).max() < 2.0**40:
@@ -116,11 +116,11 @@ def _draws(
             yield np.flatnonzero(drawn.view(np.bool_)), part
 
 
-class _Batch:
+class Batch:
     """The rows with their caps, and exact sums of clipped gradients over some of them."""
 
     def __init__(self, *, steps: Steps, targets: Floats, grid: Grid, run: Descent) -> None:
-        if len(steps) * grid.sensitivity > _RANGE:
+        if len(steps) * grid.sensitivity > RANGE:
             raise OutOfDomain("X has too many rows for exact sums: at most 2**31.")
         self.steps, self.targets = steps, targets
         self.caps = grid.caps(steps)
