@@ -132,8 +132,7 @@ class Batch:
 
     def sum(self, theta: Floats, chosen: NDArray[np.intp] | None) -> NDArray[np.int64]:
         """The sum of the clipped gradients of the chosen rows, in steps, exactly."""
-        exponent = _exponent(theta, self.steps.shape[1])
-        whole = np.rint(np.ldexp(theta, exponent))
+        whole, exponent = rounded_parameters(theta, self.steps.shape[1])
         total = np.zeros(len(theta), dtype=np.int64)
         count = len(self.steps) if chosen is None else len(chosen)
         for start in range(0, count, len(self._rows)):
@@ -155,6 +154,12 @@ class Batch:
         rows = self._rows[: len(short)]
         rows[:] = short
         return rows
+
+
+def rounded_parameters(theta: Floats, width: int) -> tuple[Floats, int]:
+    """Parameters in whole steps of ``2**-exponent``, and that exponent: margins are exact then."""
+    exponent = _exponent(theta, width)
+    return np.rint(np.ldexp(theta, exponent)), exponent
 
 
 def _exponent(theta: Floats, width: int) -> int:
