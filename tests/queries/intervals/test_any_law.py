@@ -126,3 +126,23 @@ def test_constant_columns_and_two_rows():
             for value in (0.0, 0.4, 1.0):
                 found = plan.release(np.full(rows, value), bits=seeded(rows))
                 assert 0 <= found.low <= found.high <= 1
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_the_bound_is_zero_where_every_row_is_at_a_bound(share):
+    rates = np.array([-1e6, -1e3, -1.0, 0.0, 1.0, 1e3, 1e6])
+    with np.errstate(all="raise"):
+        assert (bernoulli_mgf(rates, np.full(7, share), 1.0, 2) == 0).all()
+
+
+@pytest.mark.parametrize("rows", [2, 20])
+@pytest.mark.parametrize("delta", [0, 1e-6])
+@pytest.mark.parametrize("epsilon", [0.1, 100, 1e5])
+def test_few_rows_at_a_bound_are_held(rows, delta, epsilon):
+    """Where noise is small, rates are large: the ends must be numbers even so."""
+    plan = mean_interval(**UNIT, rows=rows, epsilon=epsilon, delta=delta, share=0, assume="nothing")
+    for value in (0.0, 1.0):
+        low, high = plan.simulate(np.full((1000, rows), value), seeded(3))
+        assert (low <= high).all()
+        missed = ((low > value) | (high < value)).mean()
+        assert missed <= 0.05 + 5 * math.sqrt(0.05 * 0.95 / 1000)

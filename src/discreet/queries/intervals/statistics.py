@@ -385,10 +385,12 @@ def bernoulli_mgf(rate: Floats, share: Floats, width: float, rows: int) -> Float
     """At least ``log E exp(rate * (mean of rows - expectation))`` for rows in a range of ``width``.
 
     Theorem: among all laws with this expectation, yes or no has the largest (Hoeffding 1963): the
-        exponential lies below its chord.
+        exponential lies below its chord. At a bound there is no other law than a point: zero.
     """
     part = rate * width / rows
-    return np.asarray(rows * (np.log1p(share * np.expm1(part)) - share * part))
+    with np.errstate(all="ignore"):  # at a bound 0 times infinity; elsewhere infinite is a bound
+        found = rows * (np.log1p(share * np.expm1(part)) - share * part)
+    return np.where((share <= 0) | (share >= 1), 0.0, np.maximum(found, 0.0))
 
 
 def _width(column: Column) -> float:
