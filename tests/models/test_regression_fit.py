@@ -119,6 +119,19 @@ def test_a_declared_scaling_needs_no_bounds():
     assert moved <= math.sqrt(2) * (1 + 0.35**2)
 
 
+@pytest.mark.parametrize("scaling", [Scaling(centre=5.0, scale=3.0), "private"])
+def test_clipping_to_tight_bounds(scaling):
+    """K25: columns are clipped on both sides, to declared or privately found multiples."""
+    x, y = table()
+    bounds = None if isinstance(scaling, Scaling) else (-100, 100)
+    found = model(bounds=bounds, scaling=scaling, mapping="box", epsilon=3).fit(x, y)
+    rows = found.moments_.map
+    assert (rows.upper - rows.centre) / rows.scale == pytest.approx(2.0)
+    assert rows.radius == pytest.approx(2 * math.sqrt(3))
+    assert found.coef_ == pytest.approx([1.0, -0.5, 0.0], abs=0.15)
+    assert np.array_equal(found.predict(x[:1] + 1e6), found.predict(rows.upper[None]))
+
+
 def test_predictions_stay_within_the_declared_range():
     x, y = table()
     found = model(target_bounds=(0, 8), clip_predictions=True).fit(x, y)
@@ -199,7 +212,7 @@ def test_clones_share_the_account(tmp_path):
         {"target_bounds": (0, 1e-200)},
         {"bounds": {"a": (0, 1)}},
         {"bounds": None},
-        {"bounds": None, "mapping": "box", "scaling": Scaling()},
+        {"bounds": None, "mapping": "box"},
         {"target_bounds": None},
         {"target_bounds": [(0, 1)] * 2},
         {"mapping": "maximum"},

@@ -25,7 +25,7 @@ class World:
 
     def __init__(self, features, correlation, size):
         self.rng = np.random.default_rng(features + int(100 * correlation))
-        self.rows = unit_map(Lattice.of(features=features, intercept=0.35))
+        self.rows = self.ball = unit_map(Lattice.of(features=features, intercept=0.35))
         mixed = (1 - correlation) * np.eye(features) + correlation
         self.root = np.linalg.cholesky(mixed) / math.sqrt(features) / 1.5
         theta = self.rng.normal(size=features)
@@ -35,14 +35,19 @@ class World:
 
     def draw(self, rows):
         raw = self.rng.normal(size=(rows, len(self.theta))) @ self.root.T
-        x = self.rows.features(raw)
+        x = self.ball.features(raw)
         y = 0.1 + x @ self.theta + NOISE * self.rng.normal(size=rows)
         return x, np.clip(y, -1, 1)[:, None]
 
 
-def coverage(rows, features, epsilon, correlation, *, repeats, size=0.5, bound=None):
+def coverage(
+    rows, features, epsilon, correlation, *, repeats, size=0.5, bound=None, weighted=False
+):
     """How often intervals hold the truth: of coefficients (each), and of new targets."""
     world = World(features, correlation, size)
+    if weighted:
+        # Half of the rows are weighted down; the line behind them stays what it is.
+        world.rows = dataclasses.replace(world.rows, mapping="weighted", radius=0.6)
     plan = plan_moments(world.rows.lattice, epsilon=epsilon, delta=1e-6)
     bits = seeded(rows)
     hits, new, identified = np.zeros(features + 1), 0.0, 0
@@ -93,6 +98,14 @@ def test_a_declared_bound_makes_them_shorter_not_wrong():
     hits, _, identified = coverage(300, 5, 0.5, 0.0, repeats=150, size=0.8, bound=1.0)
     assert hits.min() / 150 >= 0.9
     assert identified == 0
+
+
+@pytest.mark.slow
+def test_weighted_rows_are_covered_too():
+    hits, new, _ = coverage(5000, 3, 1.0, 0.0, repeats=200, size=0.4, weighted=True)
+    assert hits.min() >= binom.ppf(1e-6 / len(hits), 200, 0.95)
+    assert hits.mean() / 200 >= 0.945
+    assert new >= 0.94
 
 
 def test_ignoring_the_noise_would_not_cover():

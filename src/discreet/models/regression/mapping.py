@@ -24,6 +24,8 @@ HowScaled: TypeAlias = Literal["bounds", "private"] | Scaling
 RADIUS = 0.75
 # Targets are clipped so many deviations from their centre, features twice as many.
 _CLIP = 3.0
+# A box around known or found centres reaches so many deviations.
+_BOX = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,12 +64,12 @@ def declare(
     target = bounds_of("target_bounds", target_bounds, columns=outputs)
     if bounds is not None:
         lower, upper = bounds_of("bounds", bounds, columns=features, names=names)
-    elif isinstance(scaling, Scaling) and mapping != "box":
+    elif isinstance(scaling, Scaling):
         lower, upper = np.full(features, -np.inf), np.full(features, np.inf)
     else:
         raise InvalidArgument(
             "bounds must be declared: (lower, upper) of each feature. Only with a declared scaling "
-            "and mapping='ball' or 'row' may a feature be unbounded."
+            "may a feature be unbounded."
         )
     if isinstance(scaling, Scaling):
         scaling.arrays(features)
@@ -100,12 +102,15 @@ def row_map(rows: Rows, plan: MomentsPlan, *, declared: Declared, bits: Bits) ->
             bits=bits,
         )
         centre, scale = found.centre[:d], found.scale[:d]
-        every = np.ones(d, dtype=bool)
-        lower, upper = _around(lower, upper, centre, 2 * _CLIP * scale, every)
+        lower, upper = _around(lower, upper, centre, 2 * _CLIP * scale, np.ones(d, dtype=bool))
         target = _around(*target, found.centre[d:], _CLIP * found.scale[d:], found.seen[d:])
     else:
         centre, scale = (lower + upper) / 2, (upper - lower) / 2
     if declared.mapping == "box":
+        if declared.scaling != "bounds":
+            # Two-sided clipping to tight bounds (K25): noise is then that of the bounds.
+            clip = _BOX if declared.radius is None else float(declared.radius)
+            lower, upper = _around(lower, upper, centre, clip * scale, np.ones(d, dtype=bool))
         reach = box_radius(lower, upper, centre, scale)
     else:
         reach = math.sqrt(d) * (RADIUS if declared.radius is None else float(declared.radius))
