@@ -9,6 +9,7 @@ from scipy import stats
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
 from discreet.noise.bits import seeded
+from discreet.queries.intervals import law
 from discreet.queries.intervals.coverage import coverage
 from discreet.queries.intervals.proportion import proportion_interval
 
@@ -98,3 +99,22 @@ def test_wrong_arguments():
     assert plan.release([True, False, True], bits=seeded(1)).nominal == 0.95
     with pytest.raises(InvalidArgument, match="share must lie"):
         plan.forecast(1.5)
+
+
+@pytest.mark.parametrize("rows", [10, 10**6, 10**10])
+@pytest.mark.parametrize("share", [1e-7, 0.3, 0.5])
+def test_the_binomial_law_is_exact_for_many_rows(rows, share):
+    counts, found, left = law.binomial(rows, share)
+    kept = found[1:] > 1e-200
+    ratio = (found[1:] / np.maximum(found[:-1], 1e-300))[kept]
+    exact = ((rows - counts[:-1]) / counts[1:] * share / (1 - share))[kept]
+    assert ratio == pytest.approx(exact, rel=1e-9)
+    assert found.sum() == pytest.approx(1, abs=1e-12)
+    assert left < 1e-12
+
+
+@pytest.mark.parametrize("share", [0, 1])
+def test_the_binomial_law_of_a_sure_thing(share):
+    counts, found, _ = law.binomial(7, share)
+    assert counts[found == 1].tolist() == [7 * share]
+    assert found.sum() == 1
