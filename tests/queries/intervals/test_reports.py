@@ -114,3 +114,10 @@ def test_wrong_arguments(build, message):
         build()
     with pytest.raises(OutOfDomain, match="finite"):
         reports.reports_interval([1.0, math.nan])
+
+
+def test_reports_with_next_to_no_budget_say_nothing():
+    found = reports.reports_proportion([0, 1, 1], epsilon=1e-17)
+    assert (found.low, found.high) == (0.0, 1.0)
+    with pytest.raises(InvalidArgument, match="epsilon"):
+        reports.reports_proportion([0, 1, 1], epsilon=5e-324)

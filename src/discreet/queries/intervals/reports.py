@@ -104,15 +104,18 @@ def reports_proportion(reports: ArrayLike, *, epsilon: Number, level: float = 0.
     inside, numbers = _level(level), _numbers("reports", reports, 1)
     if not np.isin(numbers, (0.0, 1.0)).all():
         raise InvalidArgument("reports must be 0 or 1.")
-    lie = 1 / (1 + math.exp(min(float(check.positive("epsilon", epsilon)), 700.0)))
+    price = min(float(check.positive("epsilon", epsilon)), 700.0)
+    lie, slope = 1 / (1 + math.exp(price)), math.tanh(price / 2)
+    if not slope > 0:
+        raise InvalidArgument("epsilon must be so large that reports tell anything at all.")
     n, ones, tail = len(numbers), float(numbers.sum()), (1 - inside) / 2
     low = float(betaincinv(ones, n - ones + 1, tail)) if ones > 0 else 0.0
     high = float(betaincinv(ones + 1, n - ones, 1 - tail)) if ones < n else 1.0
-    ends = [(end - lie) / (1 - 2 * lie) for end in (low, high)]
+    ends = [(end - lie) / slope for end in (low, high)]
     return Interval(
         low=min(max(ends[0], 0.0), 1.0),
         high=min(max(ends[1], 0.0), 1.0),
-        value=(ones / n - lie) / (1 - 2 * lie),
+        value=(ones / n - lie) / slope,
         spread=None,
         nominal=inside,
         guaranteed=inside,
