@@ -16,8 +16,11 @@ from discreet.core.relation import Relation
 from discreet.leakage.attack import attack
 from discreet.leakage.linear import gaussian_lower_bound
 from discreet.models.regression import Lattice, PrivateLinearRegression, RowMap, Scaling, sums
+from discreet.models.regression.as_published import as_published
+from discreet.models.regression.best import BestLinearRegression
 from discreet.models.regression.moments import _smallest_eigenvalue
 from discreet.models.regression.published import plan_published
+from discreet.models.regression.solve import adassp
 from discreet.noise.bits import seeded
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -299,3 +302,46 @@ def test_scaling_by_the_data_is_found_and_declared_bounds_are_not():
     declared, kept = verdict(lambda rows, targets: (rows, targets))
     assert not declared.broken
     assert kept <= gaussian_mu(EPSILON, delta=DELTA)
+
+
+# ── whole fits ────────────────────────────────────────────────────────────────────────────────
+
+
+def fitted(name, x, y, n, seed):
+    """Coefficients of many fits, from the front door; noise is planned once."""
+    bits = seeded(seed)
+    known = {"epsilon": EPSILON, "delta": DELTA, "target_bounds": (-1, 1), "bits": bits}
+    if name == "as published":
+        found = (as_published(x, y, epsilon=EPSILON, delta=DELTA, bits=bits) for _ in range(n))
+        return np.array([np.r_[adassp(f.moments).theta.ravel(), f.scaling.radius] for f in found])
+    if name == "private scales":
+        regression = PrivateLinearRegression(scaling="private", bounds=[(-1, 1)] * 2, **known)
+        plan = regression.plan(features=2)
+        regression.plan = lambda **_: plan
+    else:
+        many = x.shape[1]
+        regression = BestLinearRegression(method=name, bounds=[(-1, 1)] * many, rows=20, **known)
+    found = (regression.fit(x, y) for _ in range(n))
+    return np.array([np.r_[f.coef_, f.intercept_] for f in found])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["private scales", "level", "gradient", "boosted", "theil_sen", "as published"]
+)
+def test_the_attack_on_whole_fits_finds_the_published_pipeline_and_no_other(name):
+    rng = np.random.default_rng(11)
+    columns = 1 if name == "theil_sen" else 2
+    x = rng.uniform(-0.2, 0.2, (20, columns))
+    y = x.sum(axis=1)
+    more = np.vstack((x, np.ones(columns))), np.append(y, -1.0)
+    seeds = iter(range(500, 600))
+    found = attack(
+        lambda table, n: fitted(name, *table, n, next(seeds)),
+        more,
+        (x, y),
+        claimed=(EPSILON, DELTA),
+        samples=300,
+        failure=FAILURE,
+    )
+    assert found.broken == (name == "as published"), found
