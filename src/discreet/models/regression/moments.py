@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -366,6 +367,14 @@ def gaussians(
     amount: Budget, wanted: Sequence[Move], *, shares: Sequence[Fraction], relation: Relation
 ) -> tuple[Additive, ...]:
     """Discrete Gaussian mechanisms that cost the amount together."""
+    return _calibrated(amount, tuple(wanted), tuple(shares), relation)
+
+
+@lru_cache(maxsize=64)
+def _calibrated(
+    amount: Budget, wanted: tuple[Move, ...], shares: tuple[Fraction, ...], relation: Relation
+) -> tuple[Additive, ...]:
+    """Found once for the same public numbers: simulations and folds plan the same again."""
     noises = amount.mechanisms(wanted, shares=shares, relation=relation)
     found = tuple(one for one in noises if isinstance(one, Additive))
     if len(found) != len(noises):
