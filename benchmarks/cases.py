@@ -505,6 +505,17 @@ REGRESSION = (
     *(case for number, name in enumerate(_TABLES) for case in regression(number, name)),
 )
 
+PATE = (
+    Case(
+        name="costs of 1e6 votes x 10 classes, two levels, 116 orders",
+        kind="vote_costs",
+        params={"n": MILLION, "classes": 10},
+        warm=WARM,
+        size="n",
+        peers={"gnmax_2018": {"n": 5_000}},
+    ),
+)
+
 SUITES: Mapping[str, tuple[Case, ...]] = {
     "noise": NOISE,
     "accounting": ACCOUNTING,
@@ -517,4 +528,5 @@ SUITES: Mapping[str, tuple[Case, ...]] = {
     "median": MEDIANS,
     "regression": REGRESSION,
     "sgd": SGD,
+    "pate": PATE,
 }

@@ -64,6 +64,7 @@ def peers() -> dict[str, Peer]:
     }
     known["ours"] = Peer(name="ours", label="discreet")
     known["noisy_descent"] = Peer(name="noisy_descent", label="plain noisy gradient descent")
+    known["gnmax_2018"] = Peer(name="gnmax_2018", label="analysis of 2018, query by query")
     known["numpy"] = Peer(name="numpy", label="NumPy (limit, not private)")
     known["duckdb"] = Peer(name="duckdb", label="DuckDB (plain SQL, not private)")
     return known

@@ -32,6 +32,8 @@ from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.subset import subset_selection
 from discreet.mechanisms.local.unary import oue, sue
 from discreet.mechanisms.quantile import private_quantile
+from discreet.models.pate.aggregate import Confident
+from discreet.models.pate.costs import diagnose
 from discreet.models.regression.best import BestLinearRegression
 from discreet.models.regression.estimator import PrivateLinearRegression
 from discreet.models.sgd import PrivateLogisticRegression
@@ -525,3 +527,12 @@ def regression_fit(*, n: int, d: int, epsilon: float, best: int) -> Callable[[],
     budget |= {"bounds": (-1, 1), "target_bounds": (-1, 1)}
     model = BestLinearRegression(**budget, rows=n) if best else PrivateLinearRegression(**budget)
     return lambda: _drop(model.fit(x, y))
+
+
+def vote_costs(*, n: int, classes: int) -> Callable[[], None]:
+    """Two-sided costs for the noise that is drawn, of all rows at once; two levels."""
+    rng = np.random.default_rng(1)
+    votes = rng.multinomial(250, rng.dirichlet(np.full(classes, 0.1), size=n)) * 1000
+    rule = Confident(threshold=200, sigma_threshold=150, sigma_votes=40)
+    told = np.ones(n, dtype=bool)
+    return lambda: _drop(diagnose(votes, told, rule=rule, shares={"low": 667, "high": 1333}))
