@@ -301,6 +301,13 @@ def test_numbers_too_large_for_doubles_are_refused_in_own_words() -> None:
         classifier(steps=3).fit(np.full((3, 1), 10**400, dtype=object), [0, 1, 0])
 
 
+def test_no_error_tells_how_many_rows_there_are() -> None:
+    for x, y in ((np.zeros((1234, 0)), np.zeros(1234)), (np.zeros((1234, 2)), np.zeros(1235))):
+        with pytest.raises(InvalidArgument) as caught:
+            classifier().fit(x, y)
+        assert "123" not in str(caught.value)
+
+
 def test_what_cannot_be_trained_is_refused_before_paying(account: Callable[..., Any]) -> None:
     held = account(3.0)
     for changes in ({"clip": 1e9}, {"classes": range(5000), "clip": 1.0}):

@@ -52,7 +52,8 @@ def matrix_shape(x: NDArray[Any]) -> None:
             "data with array.reshape(-1, 1) if it has a single feature."
         )
     if x.shape[1] == 0:
-        raise InvalidArgument(f"0 feature(s) (shape={x.shape}) while a minimum of 1 is required.")
+        # In the words of scikit-learn, but for the number of rows, which may be private.
+        raise InvalidArgument("0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
 
 
 def target_table(y: object) -> NDArray[Any]:
