@@ -92,6 +92,17 @@ def test_errors_move_as_they_may():
     assert broken  # half the shift would not do
 
 
+@pytest.mark.parametrize(
+    ("log_error", "more", "less"),
+    [(-10.019228, 5.241896e-5, 3.779195e-5), (-8.246514, 3.044369e-4, 2.255037e-4)],
+)
+def test_shifts_as_printed(log_error, more, less):
+    """B_U and B_L of M16 for votes A and B."""
+    up = costs.error_after(log_error, classes=10, step=1 / 40)
+    down = costs.error_after(log_error, classes=10, step=-1 / 40)
+    assert np.exp([up, down]) == pytest.approx([more, less], rel=2e-6)
+
+
 def test_tails_of_differences():
     """M44: the exact tails are above those of continuous noise; ours are above the exact ones."""
     law = DiscreteGaussian(square=Fraction(40) ** 2)

@@ -180,6 +180,16 @@ def test_a_run_ends_with_its_plan():
     assert found.guarantee == plan.guarantee
 
 
+def test_when_a_run_ends_is_a_function_of_its_outputs():
+    """M26 (D): clear votes and barely sufficient ones that publish the same end together."""
+    made = even()
+    plan = LabelPlan(assignment=made, rule=RULE, classes=2, questions=50, answers=20)
+    clear, close = (np.tile([[n * UNITS, 0]], (80, 1)) for n in (100_000, 10_000))
+    first, second = (published(c, plan, bits=seeded(1)) for c in (clear, close))
+    assert (first.labels == second.labels).all()
+    assert first.asked == second.asked == 20
+
+
 def blobs(rng, n):
     y = rng.integers(0, 3, n)
     return rng.normal(size=(n, 2)) + 4 * np.stack([y == 1, y == 2], axis=1), y

@@ -133,6 +133,21 @@ def test_small_levels_join_stricter_ones():
     assert (same.weights == plain.weights).all()
 
 
+def test_small_levels_keep_their_teachers_when_others_leave():
+    """M7: without one owner, no other owner's records change teachers."""
+    made = hybrid(12, people={"a": 30, "b": 20, "c": 2}, sensitivities={"a": 1, "b": 2, "c": 6})
+    owners = np.array([f"p{i}" for i in range(52)])
+    levels = np.array(["a"] * 30 + ["b"] * 20 + ["c"] * 2)
+    whole = made.rows(owners, levels)
+    for gone in range(52):
+        kept = np.flatnonzero(np.arange(52) != gone)
+        left = made.rows(owners[kept], levels[kept])
+        touched = [t for t in range(12) if gone in whole[t]]
+        assert made.weights[touched].sum() <= made.shares[str(levels[gone])]
+        for t in range(12):
+            assert kept[left[t]].tolist() == [i for i in whole[t].tolist() if i != gone]
+
+
 def test_going_on_without_a_level():
     made = weighting(20, people={"a": 1, "b": 1}, sensitivities={"a": 1, "b": 2})
     left = without(made, ["a"])
