@@ -148,7 +148,7 @@ def draw(found: list[Cell], target: Path) -> None:
     import matplotlib as mpl
 
     mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "regression"
+    mpl.rcParams.update({"svg.hashsalt": "regression", "svg.fonttype": "none"})
     from matplotlib import pyplot as plt
 
     names = list(dict.fromkeys(cell.table for cell in found))
@@ -177,8 +177,10 @@ def draw(found: list[Cell], target: Path) -> None:
         place.set_title(f"{name}: {own[0].rows} x {own[0].features}", fontsize=9)
     figure.supxlabel("epsilon (delta 1e-6)")
     figure.supylabel(f"mean squared error / least squares (cut at {CEILING:g})")
-    handles, labels = axes[-1, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower right", fontsize=9)
+    shown: dict[str, Any] = {}
+    for place in axes.ravel():
+        shown.update(zip(*reversed(place.get_legend_handles_labels()), strict=True))
+    figure.legend(shown.values(), shown.keys(), loc="lower right", fontsize=9)
     figure.savefig(target, metadata={"Date": None})
     plt.close(figure)
 
