@@ -19,7 +19,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
 from discreet.mechanisms.additive import Additive
 from discreet.models.inputs import LARGEST, Bounds, Floats, bounds_of
-from discreet.models.regression.rows import Ints
+from discreet.models.regression.rows import CHUNK, Ints
 from discreet.models.regression.tables import Rows, empty
 from discreet.noise.bits import Bits
 from discreet.queries.budget import Move
@@ -145,12 +145,21 @@ def _histograms(
     lower: Floats, upper: Floats, low: Floats, high: Floats, x: Floats, y: Floats
 ) -> Ints:
     """Counts of all columns: below the window, in each of its bins, above it."""
-    values = np.clip(np.column_stack((x, y)), lower, upper)
+    size = len(low) * (BINS + 2)
     # A hair less than so many bins a unit: the upper end belongs to the last bin.
-    places = np.floor((values - low) * (BINS * (1 - 2.0**-40) / (high - low)))
-    codes = np.clip(places, -1, BINS).astype(np.int64) + 1
-    codes += np.arange(len(low)) * (BINS + 2)
-    return np.bincount(codes.ravel(), minlength=len(low) * (BINS + 2)).astype(np.int64)
+    steps = BINS * (1 - 2.0**-40) / (high - low)
+    first = np.arange(len(low), dtype=np.float64) * (BINS + 2) + 1
+    total = np.zeros(size, dtype=np.int64)
+    for start in range(0, len(x), CHUNK):
+        values = np.column_stack((x[start : start + CHUNK], y[start : start + CHUNK]))
+        np.clip(values, lower, upper, out=values)
+        values -= low
+        values *= steps
+        np.floor(values, out=values)
+        np.clip(values, -1.0, float(BINS), out=values)
+        values += first
+        total += np.bincount(values.ravel(order="K").astype(np.intp), minlength=size)
+    return total
 
 
 def _box(counts: Floats, *, std: float, doubt: float) -> tuple[int, int] | None:
