@@ -1,8 +1,10 @@
 """What every store must do; both are held to the same tests."""
 
+import copy
 import csv
 import io
 import json
+import pickle
 import subprocess
 import sys
 import threading
@@ -42,6 +44,22 @@ def crowd(*arguments):
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def test_copies_spend_from_the_same_account_and_a_pickle_from_none(account):
+    for copied in (copy.copy(account), copy.deepcopy([account])[0]):
+        assert copied is account
+    held = pickle.dumps(account)
+    read = pickle.loads(held)
+    assert (read.name, read.limit, read.relation) == ("survey", account.limit, account.relation)
+    for spend in (read.charge, read.reserve):
+        with pytest.raises(StoreFailure, match="comes from a pickle"):
+            spend(TENTH, label="twice")
+    with pytest.raises(StoreFailure, match="comes from a pickle"):
+        _ = read.spent
+    assert b"budget.db" not in held
+    assert b"postgres" not in held  # nor the password beside it
+    assert account.remaining == 1
 
 
 def test_ten_tenths_are_one_and_an_eleventh_is_refused(ledger, account):
