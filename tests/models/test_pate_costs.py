@@ -194,6 +194,14 @@ def test_the_exact_cost_of_a_bit(step, order, ratio):
     assert found / (order * step**2 / 2) == pytest.approx(ratio, abs=3e-6)
 
 
+@pytest.mark.parametrize("step", [1e-9, 1e-7, 1e-5, 1e-3])
+def test_tiny_bits_are_not_rounded_down(step):
+    """The limit is 2/pi of the plain cost; arithmetic that loses digits must err upwards."""
+    orders = np.array([1.1, 2, 10, 100])
+    ratios = costs.bit_cost(step, orders=orders) / (orders * step**2 / 2)
+    assert ((ratios >= 2 / math.pi - 1e-9) & (ratios <= 1)).all()
+
+
 def test_the_window_grows_with_the_order():
     assert costs.bit_cost(0.3, orders=[256])[0] / (256 * 0.045) == pytest.approx(0.9986, abs=1e-4)
     small = costs.bit_cost(1 / 150, orders=[2, 20, 50]) * 2 * 150**2 / np.array([2, 20, 50])

@@ -146,7 +146,10 @@ def bit_cost(step: float, *, orders: ArrayLike) -> Floats:
             method="bounded",
             options={"xatol": 1e-10},
         )
-        ratio = max(-float(near.fun), float(value(best, order))) / loose * (1 + 1e-6)
+        # What rounding may have taken from terms of this size.
+        size = 1 + order * abs(float(sp.log_ndtr(-abs(best) - step)))
+        most = max(-float(near.fun), float(value(best, order))) + 4e-15 * size / (order - 1)
+        ratio = min(most / loose * (1 + 1e-6), 1.0)
         # Below 2/pi the search, or the arithmetic of a tiny cost, has failed.
         found.append(loose * (ratio if 2 / math.pi - 1e-6 <= ratio <= 1 else 1.0))
     return np.array(found)

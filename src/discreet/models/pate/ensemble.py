@@ -17,6 +17,7 @@ from discreet.ledger.crowd import Crowd
 from discreet.models.pate.aggregate import UNANSWERED
 from discreet.models.pate.assignment import Assignment, counted
 from discreet.models.pate.plan import LabelPlan
+from discreet.models.pate.two_classes import BitPlan
 from discreet.noise.bits import Bits, system
 
 
@@ -88,7 +89,12 @@ class PrivateEnsemble:
         return np.stack(said, axis=1)
 
     def label(
-        self, X: ArrayLike, *, plan: LabelPlan, crowd: Crowd | None = None, bits: Bits | None = None
+        self,
+        X: ArrayLike,
+        *,
+        plan: LabelPlan | BitPlan,
+        crowd: Crowd | None = None,
+        bits: Bits | None = None,
     ) -> Labels:
         """Publish labels of public items, in their order, until the plan is at its end.
 
@@ -108,7 +114,7 @@ class PrivateEnsemble:
         return f"PrivateEnsemble({self.assignment.teachers} teachers, {self.classes} classes)"
 
 
-def published(counts: NDArray[np.int64], plan: LabelPlan, *, bits: Bits) -> Labels:
+def published(counts: NDArray[np.int64], plan: LabelPlan | BitPlan, *, bits: Bits) -> Labels:
     """Labels from counts of votes, in units, one row for each public item, in order."""
     if counts.ndim != 2 or counts.shape[1] != plan.classes:
         raise InvalidArgument(f"counts must have a column for each of the {plan.classes} classes.")

@@ -1,0 +1,166 @@
+"""Two classes: every output is a bit, and bits cost about a third less than the noise suggests.
+
+The noisy numbers themselves are never seen, only on which side of a limit they lie. With more than
+two classes no such bound is known (`docs/theory/pate.md`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.accounting.conversion import renyi_epsilon
+from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.personal import PersonalGuarantee, personal
+from discreet.core import events
+from discreet.core.check import finite, positive
+from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.models.pate.aggregate import Confident, as_counts
+from discreet.models.pate.assignment import UNITS, Assignment
+from discreet.models.pate.calibrate import target
+from discreet.models.pate.costs import ORDERS, bit_cost
+from discreet.models.pate.plan import SPARE
+from discreet.noise.bits import Bits, system
+from discreet.noise.gaussian import RoundedGaussian
+from discreet.noise.law import Floats
+
+_UP = Fraction(1 + 10**9, 10**9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwoClasses:
+    """A Confident rule for two classes, with continuous noise that is rounded to units."""
+
+    rule: Confident
+
+    def ask(self, counts: ArrayLike, *, bits: Bits | None = None) -> NDArray[np.bool_]:
+        """Whether each item is answered; ``counts`` in units, one row for each item."""
+        found = _two(counts)
+        limit = math.ceil(finite("threshold", self.rule.threshold) * UNITS)
+        noisy = _noisy(found.max(axis=1), positive("sigma", self.rule.sigma_threshold) ** 2, bits)
+        return np.asarray(noisy >= limit)
+
+    def answers(self, counts: ArrayLike, *, bits: Bits | None = None) -> NDArray[np.int64]:
+        """The winner of each row: the sign of the noisy difference."""
+        found = _two(counts)
+        square = 2 * positive("sigma", self.rule.sigma_votes) ** 2
+        return np.asarray(_noisy(found[:, 0] - found[:, 1], square, bits) < 0, dtype=np.int64)
+
+    def costs(self, share: int) -> tuple[Floats, Floats]:
+        """The Rényi costs of a question and of an answer at `costs.ORDERS`, for a share in units.
+
+        Theorem: sup over x of D_a(Ber(Phi(x)) || Ber(Phi(x +- step))), where step is share /
+            sigma_threshold for a question and sqrt(2) share / sigma_votes for an answer.
+        Proof: the largest count moves by at most ``share``, the difference of the two by twice
+            that, its noise being sqrt(2) sigma_votes. Rounding to units and comparing with a limit
+            is comparing the unrounded number with the limit less half a unit: a bit with
+            probability Phi. A smaller step gives probabilities that are nearer.
+        """
+        if share == 0:
+            return np.zeros(len(ORDERS)), np.zeros(len(ORDERS))
+        votes = share / UNITS
+        return (
+            bit_cost(votes / float(self.rule.sigma_threshold), orders=ORDERS),
+            bit_cost(math.sqrt(2) * votes / float(self.rule.sigma_votes), orders=ORDERS),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BitPlan:
+    """At most so many questions and answers about two classes, and what they cost each level.
+
+    Theorem: ``guarantee`` holds for a run of whatever length within the plan, and for its length.
+    Proof: at every order the costs of the steps that are taken add up to at most those of all
+        steps of the plan, a number fixed beforehand; so the adaptive run has at most that
+        divergence. It is converted at the best order, which is fixed beforehand too.
+    """
+
+    assignment: Assignment = field(repr=False)
+    rule: TwoClasses
+    questions: int
+    answers: int
+    deltas: Mapping[str, float]
+
+    @property
+    def classes(self) -> int:
+        """Two."""
+        return 2
+
+    @property
+    def guarantee(self) -> PersonalGuarantee:
+        """What each level pays for the whole run, fixed before the first vote."""
+        found = {}
+        for name, share in self.assignment.shares.items():
+            ask, tell = self.rule.costs(share)
+            delta = self.deltas[name]
+            epsilon = _epsilon(self.questions * ask + self.answers * tell, delta)
+            event = events.Approx(Fraction(epsilon) * _UP, Fraction(delta))
+            found[name] = Guarantee(event, Relation.ADD_REMOVE)
+        return personal(found)
+
+
+def plan_bits(
+    assignment: Assignment,
+    rule: Confident,
+    limits: Mapping[str, Guarantee],
+    *,
+    answered: float,
+    items: int | None = None,
+) -> BitPlan:
+    """The longest run about two classes that keeps every level's limit; as `plan.plan_labels`."""
+    if not 0 < answered <= 1:
+        raise InvalidArgument(f"answered must lie in (0, 1], got {answered}.")
+    if sorted(limits) != list(assignment.names):
+        raise InvalidArgument(f"limits must name the levels {', '.join(assignment.names)}.")
+    each = (SPARE if answered < 1 else 1) / answered
+    bits = TwoClasses(rule=rule)
+    goals = {name: target(limit) for name, limit in limits.items()}
+    prices = {name: bits.costs(share) for name, share in assignment.shares.items()}
+
+    def questions(answers: int) -> int:
+        needed = math.ceil(answers * each)
+        return needed if items is None else min(needed, items)
+
+    def kept(answers: int) -> bool:
+        return all(
+            _epsilon(questions(answers) * ask + answers * tell, goals[name][1]) * float(_UP**2)
+            <= goals[name][0]
+            for name, (ask, tell) in prices.items()
+        )
+
+    if not kept(1):
+        raise BudgetExceeded("A level's limit does not pay for a single label.")
+    low, high = 1, (1 << 24 if items is None else items) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if kept(middle) else (low, middle)
+    deltas = {name: goal[1] for name, goal in goals.items()}
+    return BitPlan(
+        assignment=assignment, rule=bits, questions=questions(low), answers=low, deltas=deltas
+    )
+
+
+def _epsilon(curve: Floats, delta: float) -> float:
+    return min(
+        renyi_epsilon(float(cost), order=float(order), delta=delta)
+        for cost, order in zip(curve, ORDERS, strict=True)
+    )
+
+
+def _two(counts: ArrayLike) -> NDArray[np.int64]:
+    found = as_counts(counts)
+    if found.shape[1] != 2:
+        raise OutOfDomain("counts must have two columns: this rule is for two classes.")
+    return found
+
+
+def _noisy(values: NDArray[np.int64], square: Number, bits: Bits | None) -> NDArray[np.int64]:
+    law = RoundedGaussian(positive("square", square) * UNITS**2, 0)
+    return law.add(values.astype(np.float64), system() if bits is None else bits)

@@ -1,0 +1,102 @@
+"""Two classes: the bits that are published have the law that is accounted, and cost less."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+import discreet
+from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain, Unsupported
+from discreet.models.pate.aggregate import Confident
+from discreet.models.pate.assignment import UNITS, weighting
+from discreet.models.pate.calibrate import sensitivities
+from discreet.models.pate.costs import ORDERS
+from discreet.models.pate.ensemble import published
+from discreet.models.pate.exact import divergence
+from discreet.models.pate.plan import plan_labels
+from discreet.models.pate.two_classes import BitPlan, TwoClasses, plan_bits
+from discreet.noise.bits import seeded
+
+RULE = Confident(threshold=160, sigma_threshold=80, sigma_votes=40)
+LIMITS = {"low": discreet.approx(1, 1e-5), "high": discreet.approx(2, 1e-5)}
+MADE = weighting(250, people={"low": 1, "high": 1}, sensitivities=sensitivities(LIMITS))
+
+
+def bit(mean, sigma):
+    return np.array([norm.logcdf(mean / sigma), norm.logsf(mean / sigma)])
+
+
+@pytest.mark.parametrize("share", [1, 3])
+def test_costs_hold_for_every_pair_of_counts(share):
+    """All differences and largest counts, all moves up to the share, both directions."""
+    ask, tell = TwoClasses(rule=Confident(threshold=20, sigma_threshold=4, sigma_votes=5)).costs(
+        share * UNITS
+    )
+    worst = np.zeros((2, len(ORDERS)))
+    for v in np.linspace(-30, 70, 101):
+        for moved in {-share, -share / 2, share / 2, share}:
+            here, there = bit(v - 20, 4), bit(v + moved - 20, 4)
+            worst[0] = np.maximum(worst[0], divergence(here, there, orders=ORDERS) / ask)
+            wide = 5 * math.sqrt(2)
+            here, there = bit(v, wide), bit(v + 2 * moved, wide)
+            worst[1] = np.maximum(worst[1], divergence(here, there, orders=ORDERS) / tell)
+    assert (worst <= 1 + 1e-9).all()
+    assert (worst[:, :20] > 0.95).all()  # attained: nothing is given away
+
+
+def test_bits_follow_their_law():
+    rule = TwoClasses(rule=RULE)
+    counts = np.tile([[140 * UNITS, 110 * UNITS]], (40_000, 1))
+    told = rule.ask(counts, bits=seeded(1)).mean()
+    first = (rule.answers(counts, bits=seeded(2)) == 0).mean()
+    slack = 5 * math.sqrt(0.25 / 40_000)
+    assert told == pytest.approx(norm.cdf(-20 / 80), abs=slack)
+    assert first == pytest.approx(norm.cdf(30 / (40 * math.sqrt(2))), abs=slack)
+
+
+def test_more_labels_for_the_same_promise():
+    """About a third more than the exact Gaussian plan, which sees noisy numbers."""
+    bits = plan_bits(MADE, RULE, LIMITS, answered=0.6)
+    plain = plan_labels(MADE, RULE, LIMITS, classes=2, answered=0.6)
+    assert 1.25 * plain.answers < bits.answers < 1.45 * plain.answers
+    spent = bits.guarantee
+    assert float(spent["low"].event.epsilon) <= 1
+    assert float(spent["high"].event.epsilon) <= 2
+    more = BitPlan(
+        assignment=MADE,
+        rule=bits.rule,
+        questions=math.ceil((bits.answers + 1) / 0.6 * 1.1),
+        answers=bits.answers + 1,
+        deltas=bits.deltas,
+    ).guarantee
+    assert float(more["low"].event.epsilon) > 1 or float(more["high"].event.epsilon) > 2
+
+
+def test_a_run_of_bits(tmp_path):
+    plan = plan_bits(MADE, RULE, LIMITS, answered=0.8, items=60)
+    assert plan.questions <= 60
+    counts = np.tile([[0, 250 * UNITS]], (60, 1))
+    found = published(counts, plan, bits=seeded(1))
+    assert len(found.answered) <= plan.answers
+    assert (found.labels[found.answered] == 1).mean() > 0.9
+    assert found.guarantee == plan.guarantee
+    # A crowd keeps zCDP, which bits do not have a better one of than the plain plan.
+    crowd = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").crowd(
+        "data", limits=LIMITS, members=[1, 2], levels=["low", "high"]
+    )
+    with pytest.raises(Unsupported):
+        crowd.charge(plan.guarantee, label="labels")
+
+
+def test_bad_input_is_named():
+    with pytest.raises(OutOfDomain, match="two columns"):
+        TwoClasses(rule=RULE).ask([[1, 2, 3]])
+    with pytest.raises(InvalidArgument, match="answered"):
+        plan_bits(MADE, RULE, LIMITS, answered=0)
+    with pytest.raises(InvalidArgument, match="levels"):
+        plan_bits(MADE, RULE, {"low": LIMITS["low"]}, answered=1)
+    tiny = {name: discreet.approx(1e-6, 1e-9) for name in LIMITS}
+    with pytest.raises(BudgetExceeded):
+        plan_bits(MADE, RULE, tiny, answered=1)
+    assert (TwoClasses(rule=RULE).costs(0)[0] == 0).all()
