@@ -129,3 +129,13 @@ def test_a_clone_keeps_account_and_bits():
     assert other.account is account
     assert other.bits is bits
     assert other.get_params() == one.get_params()
+
+
+@pytest.mark.parametrize("method", ["level", "theil_sen"])
+def test_a_choice_costs_no_more_than_its_epsilon(method):
+    """An account composes choices by their epsilon: one that has just that left must do."""
+    model = BestLinearRegression(
+        epsilon=1, delta=1e-6, bounds=(-1, 1), target_bounds=(-1, 1), rows=100, method=method
+    )
+    _, noises = model.plan(features=1)
+    assert noises.guarantee.epsilon(0) == 1

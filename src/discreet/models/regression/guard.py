@@ -96,8 +96,12 @@ class Level:
         return [Part(name=LEVEL, move=median_move(task), share=Fraction(1))]
 
     def plan(self, task: Task, amount: Budget) -> Noises:
-        """Noise for all parts that costs the amount."""
-        return spend(tuple(self.parts(task)), amount, relation=task.relation)
+        """A choice that costs the amount; epsilon alone, because a delta buys next to nothing.
+
+        So an account that has just this epsilon left can pay.
+        """
+        whole = amount if amount.rho is not None else Budget(epsilon=amount.epsilon)
+        return spend(tuple(self.parts(task)), whole, relation=task.relation)
 
     def fit(self, rows: Rows, task: Task, *, noises: Noises, bits: Bits) -> Fit:
         """No slopes at all."""
