@@ -23,8 +23,10 @@ PANEL = series.Alike(habits=(0.8,), variance=1.0, correlation=0.1).simulate(
 )
 
 
-def releases(scale=1.0, *, people=20, times=(0, 1, 3), width=8):
-    return series.releases(times=times, width=width, people=people, covariance=SHAPE * scale)
+def releases(scale=1.0, *, people=20, times=(0, 1, 3), width=8, weights=None):
+    return series.releases(
+        times=times, width=width, people=people, covariance=SHAPE * scale, weights=weights
+    )
 
 
 @pytest.mark.parametrize("span", [1, 2, 3])
@@ -108,6 +110,7 @@ def test_a_design_is_published(tmp_path):
     [
         ({"bounds": (-4, 5)}, InvalidArgument, "8 wide"),
         ({"releases": releases(people=3)}, InvalidArgument, "means of the panel's 20 people"),
+        ({"releases": releases(weights=np.full(20, 0.1))}, InvalidArgument, "means of the panel's"),
         ({"releases": releases(times=(0, 1, 4))}, InvalidArgument, "panel's 4 times"),
         ({"panel": [[1, 2], [1]]}, OutOfDomain, "as many times"),
         ({"panel": np.full((20, 4), math.nan)}, OutOfDomain, "missing"),

@@ -170,7 +170,8 @@ def _totals(values: Floats, column: Column) -> Ints:
 
 def _whitening(releases: Releases, column: Column, people: int) -> Whitening:
     """The whitening of the totals' noise, rounded to whole numbers that cannot overflow."""
-    if len(releases.weights) != people or np.ptp(releases.weights) > 1e-12 / people:
+    weights = releases.weights
+    if len(weights) != people or np.abs(weights * people - 1).max() > 1e-9:
         raise InvalidArgument(f"releases must be means of the panel's {people} people.")
     scale = people / column.step
     inverse = np.linalg.inv(np.linalg.cholesky(releases.covariance)) / scale
