@@ -179,9 +179,9 @@ def quantile_interval(
     logarithm of the number of points: take a ``grid`` no finer than you need. By default, grid and
     split of epsilon make the interval short if the rows are normal with ``std``, a public guess.
 
-    Theorem: the release is epsilon-DP if one row is replaced. It holds each quantile of the law (a
-        number with at most this share below, and at least this share up to it) with probability at
-        least ``level``, for any law and any number of rows.
+    Theorem: the release is epsilon-DP if one row is replaced. It holds each quantile of the law,
+        clipped to the bounds (a number with at most this share below, and at least this share up to
+        it), with probability at least ``level``, for any law and any number of rows.
     Proof: a point is chosen with weight exp(-rate d), d its distance in ranks to the target t, and
         one replaced row moves d by at most 1. Let N rows be not above the quantile. Points above
         it, at most w, have d >= max(0, N - t), and a point not above it has d <= max(0, t - N); so
