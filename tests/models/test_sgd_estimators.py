@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -29,7 +30,12 @@ from discreet.core.errors import (
     Unsupported,
 )
 from discreet.core.relation import Relation
-from discreet.models.sgd import PrivateHuberRegressor, PrivateLogisticRegression, PrivateRidge
+from discreet.models.sgd import (
+    PerturbedLogisticRegression,
+    PrivateHuberRegressor,
+    PrivateLogisticRegression,
+    PrivateRidge,
+)
 from discreet.models.sgd.estimators import PrivateDescent
 from discreet.noise.bits import seeded
 
@@ -306,6 +312,27 @@ def test_no_error_tells_how_many_rows_there_are() -> None:
         with pytest.raises(InvalidArgument) as caught:
             classifier().fit(x, y)
         assert "123" not in str(caught.value)
+
+
+def test_a_fit_that_fails_leaves_no_model() -> None:
+    """New labels or scales with old parameters would predict nonsense."""
+    for model, changes, y in (
+        (classifier(steps=3), {"classes": (7, 8)}, LABELS),
+        (regressor(steps=3), {"target_bounds": (0, 1000)}, Y),
+        (
+            PerturbedLogisticRegression(
+                bounds=(-1, 1), classes=(0, 1), rows=3000, steps=3, bits=seeded(1)
+            ),
+            {"classes": (7, 8)},
+            LABELS,
+        ),
+    ):
+        model.fit(X, y).predict(X)
+        with pytest.raises(OutOfDomain):
+            model.set_params(**changes).fit(np.where(X > 0.9, np.nan, X), y)
+        for use in (lambda model=model: model.predict(X), model.certify):
+            with pytest.raises(NotFittedError):
+                use()
 
 
 def test_what_cannot_be_trained_is_refused_before_paying(account: Callable[..., Any]) -> None:

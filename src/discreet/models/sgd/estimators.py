@@ -82,6 +82,7 @@ class PrivateDescent(BaseEstimator):
         Needs: at most ``rows_per_unit`` rows of each unit of privacy, which is not checked here;
             declared bounds; targets as declared.
         """
+        vars(self).pop("theta_", None)  # a fit that fails leaves none, not half of an old one
         table = shaped("X", X)
         matrix_shape(table)
         validate_data(self, X, reset=True, skip_check_array=True)
@@ -136,7 +137,7 @@ class PrivateDescent(BaseEstimator):
 
     def certify(self) -> Certificate:
         """Recompute the fit's guarantee: the noise of a step from its exact law, then the run."""
-        check_is_fitted(self)
+        check_is_fitted(self, "theta_")
         step = self.plan_.run(max(self.rows_, 1.0)).mechanism.certify()
         spent = self.guarantee_
         delta = 1e-6 if self.delta is None else float(self.delta)
@@ -185,7 +186,7 @@ class PrivateDescent(BaseEstimator):
         self.n_iter_ = plan.steps
 
     def _margins(self, X: object) -> Floats:
-        check_is_fitted(self)
+        check_is_fitted(self, "theta_")
         table = shaped("X", X)
         matrix_shape(table)
         validate_data(self, X, reset=False, skip_check_array=True)

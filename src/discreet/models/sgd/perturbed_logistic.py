@@ -88,6 +88,7 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
             one by one by public numbers.
         Needs: one row for each unit of privacy; declared bounds and classes.
         """
+        vars(self).pop("theta_", None)  # a fit that fails leaves none, not half of an old one
         validate_data(self, X, reset=True, skip_check_array=True)
         table = shaped("X", X)
         matrix_shape(table)
@@ -146,7 +147,7 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: object) -> Floats:
         """Margins: of the second class against the first, or one for each of several classes."""
-        check_is_fitted(self)
+        check_is_fitted(self, "theta_")
         table = shaped("X", X)
         matrix_shape(table)
         validate_data(self, X, reset=False, skip_check_array=True)
@@ -172,7 +173,7 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
 
     def certify(self) -> Certificate:
         """Recompute the fit's guarantee from the exact laws of its noise."""
-        check_is_fitted(self)
+        check_is_fitted(self, "theta_")
         return self.mechanism_.certify()
 
     def _laplace_steps(self, width: int, rows: int, size: float) -> LaplaceDescent:
