@@ -82,7 +82,7 @@ class PrivateDescent(BaseEstimator):
         Needs: at most ``rows_per_unit`` rows of each unit of privacy, which is not checked here;
             declared bounds; targets as declared.
         """
-        vars(self).pop("theta_", None)  # a fit that fails leaves none, not half of an old one
+        self.__dict__.pop("theta_", None)  # a fit that fails leaves none, not half of an old one
         table = shaped("X", X)
         matrix_shape(table)
         validate_data(self, X, reset=True, skip_check_array=True)

@@ -88,7 +88,7 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
             one by one by public numbers.
         Needs: one row for each unit of privacy; declared bounds and classes.
         """
-        vars(self).pop("theta_", None)  # a fit that fails leaves none, not half of an old one
+        self.__dict__.pop("theta_", None)  # a fit that fails leaves none, not half of an old one
         validate_data(self, X, reset=True, skip_check_array=True)
         table = shaped("X", X)
         matrix_shape(table)
