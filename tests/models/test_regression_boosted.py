@@ -23,6 +23,7 @@ from discreet.models.regression.quantiles import (
 )
 from discreet.models.regression.tables import ArrayRows
 from discreet.models.regression.task import Part, Task, spend
+from discreet.models.regression.theil_sen import matched
 from discreet.noise.bits import seeded
 from discreet.queries.budget import budget
 
@@ -139,3 +140,11 @@ def test_a_choice_costs_no_more_than_its_epsilon(method):
     )
     _, noises = model.plan(features=1)
     assert noises.guarantee.epsilon(0) == 1
+
+
+def test_rows_beyond_those_of_a_unit_are_never_used():
+    x, y = np.arange(6.0)[:, None], np.arange(6.0)[:, None]
+    rows = ArrayRows(x, y, np.array([1, 1, 2, 2, 2, 3]), 1)
+    assert rows.used().x[:, 0].tolist() == [0, 2, 5]
+    assert len(coded(rows, box_map(task(), centre=0.0, half=1.0)).codes) == 3
+    assert len(matched(rows, 1, seeded(1))) == 1  # of three rows one pair

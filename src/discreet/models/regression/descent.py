@@ -70,6 +70,7 @@ def coded(rows: Rows, mapped: RowMap) -> Coded | Coding:
     """Codes of rows in memory are kept; others are made when they are needed."""
     if not isinstance(rows, ArrayRows):
         return Coding(rows, mapped)
+    rows = rows.used()
     many, width = len(rows.x), mapped.lattice.columns + mapped.lattice.outputs
     codes = np.empty((many, width), dtype=np.int16)
     for first in range(0, many, CHUNK):

@@ -64,6 +64,13 @@ class ArrayRows:
             total += piece(x, y)
         return total
 
+    def used(self) -> ArrayRows:
+        """The rows that count, if they are read as a whole: none beyond those of their unit."""
+        if self.units is None:
+            return self
+        kept = first_rows(self.units, self.rows_per_unit)
+        return ArrayRows(self.x[kept], self.y[kept])
+
 
 def first_rows(units: NDArray[Any], most: int) -> NDArray[np.bool_]:
     """Which rows are among the first ``most`` of their unit.

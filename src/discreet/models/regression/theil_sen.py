@@ -118,7 +118,7 @@ def quartile_scores(cells: Ints, level: int) -> Ints:
 
 def matched(rows: ArrayRows, matchings: int, bits: Bits) -> Floats:
     """Pairs ``(x, y, x', y')`` of uniformly random matchings of all rows but one, if n is odd."""
-    found = []
+    found, rows = [], rows.used()
     x, y = np.asarray(rows.x[:, 0], dtype=np.float64), np.asarray(rows.y[:, 0], dtype=np.float64)
     for _ in range(matchings):
         order = shuffled(len(x), bits)
