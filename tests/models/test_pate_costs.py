@@ -297,6 +297,21 @@ def test_end_to_end_as_printed():
     assert asked.curves["one"] == pytest.approx(381 * orders / 2 / 150**2)
 
 
+def test_the_exact_diagnosis_is_below_the_bound():
+    counts = np.vstack([VOTES, VOTES[:, ::-1]]) * UNITS
+    told = np.array([True, True, True, False] * 2)
+    given = {"rule": RULE, "shares": {"one": UNITS, "none": 0}, "orders": ORDERS}
+    found = exact.diagnose_exactly(counts, told, **given).curves
+    forward_or_reverse = [4.222009e-7, 2.343640e-6, 3.343081e-4]  # at order 2, the worse of both
+    asked = 8 * 2 / (2 * 150**2)
+    assert found["one"][0] == pytest.approx(asked + 2 * sum(forward_or_reverse), rel=1e-6)
+    bound = costs.diagnose(counts, told, **given).curves
+    assert (found["one"] < bound["one"]).all()
+    assert (found["none"] == 0).all()
+    with pytest.raises(InvalidArgument, match="answered"):
+        exact.diagnose_exactly(counts, told[1:], **given)
+
+
 def test_many_rows_are_rounded_up_a_little():
     rng = np.random.default_rng(1)
     counts = rng.multinomial(250, rng.dirichlet(np.full(4, 0.1), size=20_000)) * UNITS

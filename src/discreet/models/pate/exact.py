@@ -7,6 +7,7 @@ A diagnosis: the exact cost of a histogram is as private as the histogram, and u
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 
@@ -15,6 +16,9 @@ import scipy.special as sp
 from numpy.typing import ArrayLike
 
 from discreet.core.errors import InvalidArgument
+from discreet.models.pate.aggregate import Confident, as_counts
+from discreet.models.pate.assignment import UNITS
+from discreet.models.pate.costs import ORDERS, Diagnosis
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.law import Floats
 
@@ -123,6 +127,38 @@ def exact_cost(
     p = np.broadcast_to(p, q.shape)
     forward = divergence(p, q, orders=orders).max(axis=0)
     return forward, divergence(q, p, orders=orders).max(axis=0)
+
+
+def diagnose_exactly(
+    counts: ArrayLike,
+    answered: ArrayLike,
+    *,
+    rule: Confident,
+    shares: Mapping[str, int],
+    orders: ArrayLike = ORDERS,
+) -> Diagnosis:
+    """As `costs.diagnose`, with the exact cost of each answer, the worse of both directions.
+
+    Tens of milliseconds for a histogram of ten classes; equal ones are computed once. The noise is
+    taken as continuous: on a grid of 1/1000 vote the difference is below a thousandth.
+
+    Needs: weighting; copies of a record in several teachers move apart (`exact_cost`).
+    """
+    found, told = as_counts(counts), np.asarray(answered, dtype=bool)
+    if told.shape != found.shape[:1]:
+        raise InvalidArgument("answered must say of each row of counts whether it was answered.")
+    a = np.asarray(orders, dtype=np.float64)
+    # Which class has which count does not matter.
+    kinds, times = np.unique(np.sort(found[told], axis=1), axis=0, return_counts=True)
+    curves = {}
+    for name, units in shares.items():
+        share = units / UNITS
+        total = len(found) * share**2 * a / (2 * float(rule.sigma_threshold) ** 2)
+        for kind, often in zip(kinds if share else [], times, strict=False):
+            both = exact_cost(kind / UNITS, sigma=float(rule.sigma_votes), share=share, orders=a)
+            total = total + often * np.maximum(*both)
+        curves[name] = total
+    return Diagnosis(orders=a, curves=curves)
 
 
 def _outputs(votes: Floats, sigma: float, threshold: tuple[float, float] | None) -> Floats:
