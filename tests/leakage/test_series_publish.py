@@ -9,10 +9,11 @@ from scipy import stats
 
 import discreet
 from discreet.accounting.conversion import gaussian_epsilon
-from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
+from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, OutOfDomain
 from discreet.core.relation import Relation
 from discreet.leakage import series
 from discreet.leakage.series.publish import _totals, _whitening
+from discreet.leakage.series.worst import variants
 from discreet.mechanisms.column import Column
 from discreet.noise.bits import seeded
 from tests.laws import ALPHA
@@ -103,6 +104,23 @@ def test_a_design_is_published(tmp_path):
         assert reached == pytest.approx(fix.reached, rel=1e-6)
         with pytest.raises(BudgetExceeded):
             series.publish(PANEL, releases=fix.releases, bounds=(-4, 4), account=account)
+
+
+def test_noise_that_knows_the_panel_is_not_published():
+    """Its covariance is a function of private values, and is published with the means."""
+    alike = series.Alike(habits=(0.5,), variance=1.0, correlation=0.1)
+    private = alike.simulate(people=5, times=40, bits=seeded(2))
+    fitted = series.fit(private)
+    given = series.VAR(lags=fitted.lags, noise=fitted.noise)
+    asked = series.releases(times=(0, 1, 2), width=8, people=5, std=1)
+    for models, public in ((fitted, False), ([given, fitted], False), (given, True)):
+        found = series.design(models, releases=asked, mu=0.5, shape="equal")
+        assert found.releases.public == public
+    looked = series.report(private, bounds=(-4, 4), std=1.0, released=(0, 1, 2))
+    for fix in looked.fixes:
+        with pytest.raises(NotCertified, match="fitted to private values"):
+            series.publish(private, releases=fix.releases, bounds=(-4, 4))
+    assert not any(one.public for one in variants(fitted).values())
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def design(
     if shape != "equal":
         S, least = _solve(groups, 2 * S, bound=target**2, shape=shape)
         S, least = (level * np.eye(size), least) if np.trace(S) > level * size else (S, least)
-    chosen = releases.with_noise(S)
+    chosen = releases.with_noise(S, public=all(one.public for one in models))
     found = worst(models, releases=chosen, known=known, times=horizon)
     reached = float(found.mu[whose].max())
     if not reached <= target * (1 + 1e-9):

@@ -69,7 +69,7 @@ def fit(panel: ArrayLike, *, order: int = 1, dynamics: Dynamics = "own") -> VAR:
             "panel gives a model that is not stationary: some values drift. Take differences "
             "(np.diff) or remove the trend first, or give a model."
         )
-    return VAR(lags=lags, noise=noise)
+    return VAR(lags=lags, noise=noise, public=False)
 
 
 def _own(now: Floats, past: Floats) -> Floats:

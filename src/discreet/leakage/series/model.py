@@ -43,6 +43,8 @@ class VAR:
     lags: ArrayLike
     noise: ArrayLike
     start: ArrayLike | None = None
+    public: bool = True
+    """False if it was fitted to private values without noise: then it knows them."""
     matrices: Floats = field(init=False)
     """The lags, order x people x people."""
     innovation: Floats = field(init=False)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.leakage.series.fit import checked_panel
@@ -117,9 +117,15 @@ def publish(
     Proof: values are clipped and rounded one by one, and totals are whole. ``W totals`` gets
         independent discrete Gaussian noise for its L2 sensitivity; the way back is
         post-processing, and makes the noise's covariance ``(W'W)^-1``.
-    Needs: bounds that are public, and as wide as ``releases`` says.
+    Needs: bounds that are public, and as wide as ``releases`` says; noise that was chosen without
+        the panel, or by a private fit of it.
     """
     source = system() if bits is None else bits
+    if not releases.public:
+        raise NotCertified(
+            "The noise in releases was chosen by a model fitted to private values: it tells of "
+            "them itself. Design it for a public model, or for one of private_fit."
+        )
     people, times = shape_of(panel)
     whitening = _whitening(releases, grid_of(bounds), people)
     if releases.times[-1] >= times:

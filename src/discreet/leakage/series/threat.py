@@ -8,7 +8,7 @@ are ``cell(i, time=0)`` and ``cell(i, time=1)``, A3 is ``everyone(time=t)``, A4 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -46,17 +46,17 @@ class Releases:
     """Of the people: 1/n each for the mean."""
     width: float
     """Of the public range that values are clipped to: how far a secret can move."""
+    public: bool = True
+    """False if the noise was chosen by a model that knows private values."""
 
     @property
     def std(self) -> Floats:
         """The standard deviation of the noise at each time."""
         return np.sqrt(np.diag(self.covariance))
 
-    def with_noise(self, covariance: Floats) -> Releases:
-        """The same releases with other noise."""
-        return Releases(
-            times=self.times, covariance=covariance, weights=self.weights, width=self.width
-        )
+    def with_noise(self, covariance: Floats, *, public: bool = True) -> Releases:
+        """The same releases with other noise, which may have been chosen by private values."""
+        return replace(self, covariance=covariance, public=public)
 
 
 def cell(person: int, *, time: int) -> Secret:

@@ -164,7 +164,8 @@ def variants(model: VAR) -> dict[str, VAR]:
     if VAR(lags=led, noise=noise, start=np.eye(n * model.order)).radius <= _FURTHEST:
         changes["a fifth of the habits is everybody's mean"] = led, noise
     others = {
-        change: VAR(lags=A, noise=Sigma, start=start) for change, (A, Sigma) in changes.items()
+        change: VAR(lags=A, noise=Sigma, start=start, public=model.public)
+        for change, (A, Sigma) in changes.items()
     }
     return {"the model itself": model, **others}
 
