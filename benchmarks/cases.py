@@ -502,6 +502,13 @@ REGRESSION = (
         warm=WARM,
         peers={"diffprivlib": NONE},
     ),
+    Case(
+        name="linear regression, 1e7 rows x 20 in Parquet; peer: the sums without privacy",
+        kind="regression_file",
+        params={**_SIZE, "n": 10 * MILLION},
+        warm=WARM,
+        peers={"duckdb": NONE},
+    ),
     *(case for number, name in enumerate(_TABLES) for case in regression(number, name)),
 )
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from benchmarks import adult, regression_data, visits
+from benchmarks import adult, regression_data, visits, wide
 from benchmarks.cases import Case
 from benchmarks.environments import HERE, ROOT, Peer
 
@@ -74,6 +74,9 @@ def job(case: Case, peer: str) -> dict[str, Any]:
         warm = {name: value for name, value in {**params, **case.warm}.items() if name != "adult"}
     if case.kind == "regression_error" and not params["given"]:
         regression_data.file(int(params["table"]))
+    if case.kind == "regression_file":
+        params["file"] = str(wide.file(n=int(params["n"]), d=int(params["d"])))
+        warm["file"] = str(wide.file(n=int(warm["n"]), d=int(warm["d"])))
     if case.repetitions:
         told["truth"] = visits.truth(params["file"], keys=params["keys"])
     return {**told, "params": params, "warm": warm}

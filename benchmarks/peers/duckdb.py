@@ -26,6 +26,16 @@ def grouped_count(*, file: str, keys: int, epsilon: float = 0.0) -> Callable[[],
     return lambda: _run(f"SELECT shop, count(*) FROM read_parquet('{file}') GROUP BY shop")
 
 
+def regression_file(*, file: str, n: int, d: int, epsilon: float = 0.0) -> Callable[[], None]:
+    """All sums of products that least squares needs."""
+    del n, epsilon
+    names = [f"x{i}" for i in range(d)] + ["y"]
+    sums = [f"sum({a} * {b})" for i, a in enumerate(names) for b in names[i:]]
+    sums += [f"sum({name})" for name in names]
+    query = f"SELECT count(*), {', '.join(sums)} FROM read_parquet('{file}')"
+    return lambda: _run(query)
+
+
 def _run(query: str) -> None:
     with duckdb.connect() as connection:
         connection.execute(query).fetchall()

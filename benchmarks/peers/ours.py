@@ -529,6 +529,16 @@ def regression_fit(*, n: int, d: int, epsilon: float, best: int) -> Callable[[],
     return lambda: _drop(model.fit(x, y))
 
 
+def regression_file(*, file: str, n: int, d: int, epsilon: float) -> Callable[[], None]:
+    """A fit of rows in files, through DuckDB."""
+    del n  # under add/remove nobody tells
+    names = [f"x{i}" for i in range(d)]
+    model = PrivateLinearRegression(
+        epsilon=epsilon, delta=1e-6, bounds=(-1, 1), target_bounds=(-1, 1)
+    )
+    return lambda: _drop(model.fit_source(file, features=names, target="y"))
+
+
 def vote_costs(*, n: int, classes: int) -> Callable[[], None]:
     """Two-sided costs for the noise that is drawn, of all rows at once; two levels."""
     rng = np.random.default_rng(1)
