@@ -234,3 +234,11 @@ def test_whole_values_are_not_rounded_on_a_grid(make):
     for value in (2**60 + 128, -(2**53) - 1):
         with pytest.raises(OutOfDomain, match="coarser"):
             mechanism.release([value, 0], bits=NoBits())
+
+
+@pytest.mark.parametrize(
+    "asked", [{"mu": 2.0**-59}, {"sigma": 2.0**59, "grid": 1, "on": "reals"}, {"mu": 2.0**-80}]
+)
+def test_gaussian_noise_that_could_leave_64_bits_is_refused(asked):
+    with pytest.raises(InvalidArgument, match="coarser grid"):
+        discreet.gaussian(sensitivity=1, **asked)

@@ -266,8 +266,11 @@ def test_a_run_that_diverges_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("rows", [100, 101])
-def test_noise_that_leaves_64_bits_shows_nothing_of_the_sum(rows: int) -> None:
+def test_noise_that_leaves_64_bits_shows_nothing_of_the_sum(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Cut noise plus a sum would be the sum: the noisy sum is cut, below where noise is."""
+    monkeypatch.setattr("discreet.mechanisms.gaussian.LARGEST_SQUARE", 1 << 130)
     run = run_of(Logistic(), clip=1.0, noise=Fraction(1 << 31))
     steps = np.full((rows, 64), 1 << (FEATURE_BITS - 3), dtype=np.int16)
     found = descend(steps, np.zeros(rows), run=run, bits=seeded(5))

@@ -16,6 +16,9 @@ from discreet.mechanisms.additive import Additive, OnGrid, OnIntegers, needs_int
 from discreet.mechanisms.sensitivity import Lattice, Norm, l2_squared, whole_square
 from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
 
+# 16 deviations before the range of a release is left, and 24 before 64 bits are.
+LARGEST_SQUARE = 1 << 116
+
 
 def gaussian(  # noqa: PLR0913 - four ways to say how much, each named
     *,
@@ -65,7 +68,7 @@ def gaussian(  # noqa: PLR0913 - four ways to say how much, each named
         variance = square / positive("mu", mu) ** 2
         if moved is not None:
             event = events.GaussianNoise(1 / positive("mu", mu))
-            integers = OnIntegers(noise=RoundedGaussian(variance, 0), event=event)
+            integers = OnIntegers(noise=_rounded(variance, 0), event=event)
     else:
         variance = _variance(square, rho=rho, sigma=sigma)
         if moved is not None:
@@ -100,9 +103,15 @@ def _variance(square: Fraction, *, rho: Number | None, sigma: Number | None) -> 
 def _on_grid(variance: Fraction, square: Fraction, grid: Number | None) -> OnGrid:
     exponent = grid_exponent(grid, root_down(variance))
     return OnGrid(
-        noise=RoundedGaussian(variance / Fraction(4) ** exponent, exponent),
+        noise=_rounded(variance / Fraction(4) ** exponent, exponent),
         event=events.GaussianNoise(root_down(variance / square)),
     )
+
+
+def _rounded(square: Fraction, exponent: int) -> RoundedGaussian:
+    if square > LARGEST_SQUARE:
+        raise InvalidArgument("sigma must be at most 2**58 steps: use a coarser grid.")
+    return RoundedGaussian(square, exponent)
 
 
 def _discrete(variance: Fraction, moved: int) -> OnIntegers:
