@@ -5,25 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from benchmarks.environments import CACHE
 
-_PART = 1_000_000
+_PART = 250_000
 
 
 def file(*, n: int, d: int) -> Path:
-    """A folder of Parquet files, made once: ``x0 .. x{d-1}`` and ``y``, all within -1 and 1."""
-    folder = CACHE / "data" / f"wide-{n}-{d}"
-    if not folder.exists():
-        unfinished = folder.with_suffix(".part")
-        unfinished.mkdir(parents=True, exist_ok=True)
+    """A Parquet file, made once: ``x0 .. x{d-1}`` and ``y``, all within -1 and 1."""
+    path = CACHE / "data" / f"wide-{n}-{d}.parquet"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = path.with_suffix(".part")
+        names = [*(f"x{i}" for i in range(d)), "y"]
+        schema = pa.schema([(name, pa.float64()) for name in names])
         rng = np.random.default_rng(1)
         slopes = rng.uniform(-1, 1, d) / d
-        for part, start in enumerate(range(0, n, _PART)):
-            x = rng.uniform(-1, 1, (min(_PART, n - start), d))
-            y = np.clip(x @ slopes + rng.normal(0, 0.1, len(x)), -1, 1)
-            columns = {f"x{i}": x[:, i] for i in range(d)}
-            pl.DataFrame({**columns, "y": y}).write_parquet(unfinished / f"{part:03}.parquet")
-        unfinished.rename(folder)
-    return folder / "*.parquet"
+        with pq.ParquetWriter(unfinished, schema) as writer:
+            for start in range(0, n, _PART):
+                x = rng.uniform(-1, 1, (min(_PART, n - start), d))
+                y = np.clip(x @ slopes + rng.normal(0, 0.1, len(x)), -1, 1)
+                writer.write_table(pa.table([*x.T, y], schema=schema))
+        unfinished.rename(path)
+    return path
