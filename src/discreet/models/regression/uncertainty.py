@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import stdtrit
 
 from discreet.core.check import positive, probability
 from discreet.core.errors import Unsupported
@@ -118,8 +118,8 @@ def coefficient_intervals(
         norm of the mapped coefficients, the penalised solution is used where that is shorter: its
         bias is at most ``penalty |row of the inverse| bound``.
     """
-    z = float(ndtri((1 + float(probability("level", level, zero=False, one=False))) / 2))
     moments = inference.moments
+    z = _quantile(moments, level)
     rows, grid = moments.map, moments.map.lattice
     if not rows.linear:
         raise Unsupported("Coefficients in original units need mapping='ball' or 'box'.")
@@ -151,6 +151,12 @@ def coefficient_intervals(
         intercept_std=levels[:, 2],
         identified=inference.identified,
     )
+
+
+def _quantile(moments: PrivateMoments, level: float) -> float:
+    """Student's: few rows know little of the variance of their residuals."""
+    inside = float(probability("level", level, zero=False, one=False))
+    return float(stdtrit(max(moments.rows - moments.columns, 1.0), (1 + inside) / 2))
 
 
 def _unpenalised(
@@ -196,8 +202,8 @@ def prediction_intervals(
     The interval is centred at the fitted prediction and reaches as far as that around the solution
     without penalty; targets lie within the range that they were clipped to, and so do the ends.
     """
-    z = float(ndtri((1 + float(probability("level", level, zero=False, one=False))) / 2))
     moments = inference.moments
+    z = _quantile(moments, level)
     rows = moments.map
     full = rows.design(x)
     first = rows.lattice.columns - rows.lattice.features
