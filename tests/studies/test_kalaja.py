@@ -26,6 +26,7 @@ from discreet.studies.kalaja import (
     maps,
     methods,
     perturbed,
+    posterior,
     promises,
     sets,
 )
@@ -61,7 +62,7 @@ def test_every_check_holds(study):
 
 def test_all_experiments_are_there_with_checks_of_their_own(study):
     ids = [experiment.id for experiment in KALAJA.experiments]
-    assert ids == [f"E{i}" for i in range(15)]
+    assert ids == [f"E{i}" for i in range(16)]
     checked = Counter(c.id.partition("/")[0] for c in study.checks if c.rule != "none")
     assert all(checked[name] >= 1 for name in ids)
     assert sum(checked.values()) > 300
@@ -409,3 +410,22 @@ def test_the_table_of_true_epsilons_is_that_of_the_study(study):
     for name, numbers in lines:
         found = [float(cell) for cell in numbers.split("|")]
         assert found == pytest.approx(rows[name], rel=0.005, abs=0.00006)
+
+
+# ── posterior samples, thresholds ─────────────────────────────────────────────────────────────
+
+
+def test_the_transposed_root_is_caught(monkeypatch):
+    right = posterior.samples
+    monkeypatch.setattr(
+        posterior, "samples", lambda *args, **more: right(*args, **{**more, "solve": "as coded"})
+    )
+    found = {check.id: check.ok for check in posterior.posterior(QUICK).checks}
+    assert not found["E15/covariance"]
+
+
+def test_thresholds_look_at_no_data():
+    """K25: whatever folder is given, the simulated thresholds are the same."""
+    one = posterior.posterior(QUICK).tables
+    other = posterior.posterior(Setting(quick=True, seed=QUICK.seed, data=Path("nowhere"))).tables
+    assert one == other

@@ -9,6 +9,7 @@ from discreet.studies.kalaja.joint import balls, together
 from discreet.studies.kalaja.leaks import leaks
 from discreet.studies.kalaja.mapping import before_or_after, intercepts, of_rows, of_targets
 from discreet.studies.kalaja.perturbed import adaptive, plain
+from discreet.studies.kalaja.posterior import posterior
 from discreet.studies.kalaja.promises import promises
 from discreet.studies.kalaja.published import wang
 from discreet.studies.kalaja.sets import SIZES
@@ -41,6 +42,7 @@ KALAJA = Plan(
         Experiment(id="E12", title="What scaling by the data gives away", run=leaks),
         Experiment(id="E13", title="Scales that are paid for", run=honest),
         Experiment(id="E14", title="Our own regression", run=house),
+        Experiment(id="E15", title="Posterior samples, risk, simulated thresholds", run=posterior),
     ),
     seed=2020,
     files=tuple(f"{name}.csv.gz" for name in SIZES),
