@@ -441,6 +441,14 @@ SGD = (
         peers={"diffprivlib": NONE},
         once=True,
     ),
+    Case(
+        name="the same, pure epsilon on both sides",
+        kind="adult_pure",
+        params=_ADULT,
+        warm=_FIT,
+        peers={"diffprivlib": NONE},
+        once=True,
+    ),
 )
 
 # Tables in `regression_data`: how many regressors decides who can take part.

@@ -127,6 +127,9 @@ def adult_untuned(
     return work
 
 
+adult_pure = adult_untuned
+
+
 def regression_error(
     *,
     table: int,

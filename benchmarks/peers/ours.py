@@ -36,7 +36,7 @@ from discreet.models.pate.aggregate import Confident
 from discreet.models.pate.costs import diagnose
 from discreet.models.regression.best import BestLinearRegression
 from discreet.models.regression.estimator import PrivateLinearRegression
-from discreet.models.sgd import PrivateLogisticRegression
+from discreet.models.sgd import PerturbedLogisticRegression, PrivateLogisticRegression
 from discreet.noise.bits import system
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
@@ -473,6 +473,15 @@ def adult_descent(  # noqa: PLR0913 - the public choices of a run
     return _accuracy(model, file, fits)
 
 
+def adult_pure(*, file: str, epsilon: float, delta: float, fits: int) -> Callable[[], float]:
+    """Mean accuracy under pure epsilon, as diffprivlib's."""
+    del delta
+    model = PerturbedLogisticRegression(
+        epsilon=epsilon, bounds=(0, 1), classes=(0, 1), rows=len(np.load(file)["x"])
+    )
+    return _accuracy(model, file, fits)
+
+
 def adult_untuned(*, file: str, epsilon: float, delta: float, fits: int) -> Callable[[], float]:
     """The same with nothing chosen but the budget, the bounds and the classes."""
     model = PrivateLogisticRegression(
@@ -481,11 +490,14 @@ def adult_untuned(*, file: str, epsilon: float, delta: float, fits: int) -> Call
     return _accuracy(model, file, fits)
 
 
-def _accuracy(model: PrivateLogisticRegression, file: str, fits: int) -> Callable[[], float]:
+def _accuracy(
+    model: PrivateLogisticRegression | PerturbedLogisticRegression, file: str, fits: int
+) -> Callable[[], float]:
     held = np.load(file)
     x, y, x_test, y_test = (held[name] for name in ("x", "y", "x_test", "y_test"))
-    # The noise is found beforehand, as it is for the peer.
-    model.plan(features=x.shape[1], rows=len(x))
+    if isinstance(model, PrivateLogisticRegression):
+        # The noise is found beforehand, as it is for the peer.
+        model.plan(features=x.shape[1], rows=len(x))
 
     def work() -> float:
         return sum(float(model.fit(x, y).score(x_test, y_test)) for _ in range(fits)) / fits
