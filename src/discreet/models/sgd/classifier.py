@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import type_of_target
 
-from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.errors import InvalidArgument
 from discreet.models.inputs import Floats, shaped
+from discreet.models.sgd import labels
 from discreet.models.sgd.estimators import PrivateDescent
 from discreet.models.sgd.features import FeatureMap, usual_norm
+from discreet.models.sgd.labels import Classes
 from discreet.models.sgd.objectives import Logistic, Objective, Softmax
 from discreet.models.sgd.plan import Plan
 
@@ -33,6 +31,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateDescent):
     are shrunk to it, which keeps the predicted class; a record's gradient is clipped to ``clip``,
     by default the longest one at the start: later only records on the wrong side are clipped.
 
+    >>>     >>> import numpy as np
     >>> import numpy as np
     >>> from discreet.noise.bits import seeded
     >>> x = np.linspace(-1, 1, 2000)[:, None]
@@ -43,7 +42,7 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateDescent):
     True
     """
 
-    classes: Sequence[Any] | NDArray[Any] | str | None = None
+    classes: Classes = None
 
     def decision_function(self, X: object) -> Floats:
         """Margins: of the second class against the first, or one for each of several classes."""
@@ -51,18 +50,11 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateDescent):
 
     def predict_proba(self, X: object) -> Floats:
         """Probabilities of the classes, one row for each of X."""
-        margins = self._margins(X)
-        if margins.ndim == 1:
-            ones: Floats = expit(margins)
-            return np.column_stack([1 - ones, ones])
-        return np.asarray(softmax(margins, axis=1), dtype=np.float64)
+        return labels.probabilities(self._margins(X))
 
     def predict(self, X: object) -> NDArray[Any]:
         """The likeliest class of each row."""
-        margins = self._margins(X)
-        places = margins > 0 if margins.ndim == 1 else margins.argmax(axis=1)
-        chosen: NDArray[Any] = self.classes_[places.astype(np.intp)]
-        return chosen
+        return labels.likeliest(self._margins(X), self.classes_)
 
     def _objective(self) -> Objective:
         number = len(self._labels())
@@ -72,50 +64,17 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateDescent):
         return Softmax(classes=number, l2=penalty, intercept=intercept)
 
     def _labels(self) -> NDArray[Any]:
-        if isinstance(self.classes, str) or self.classes is None:
-            if self.classes == "public" and hasattr(self, "classes_"):
-                known: NDArray[Any] = self.classes_
-                return known
-            raise InvalidArgument(
-                "classes must be declared: the labels that can occur, or 'public' if the labels "
-                "found in y are no secret."
-            )
-        found = np.unique(np.asarray(self.classes))
-        if found.ndim != 1 or len(found) < 2:
-            raise InvalidArgument(
-                f"classes must name at least two labels, got {len(found)} class: with a single "
-                "class there is nothing to learn."
-            )
-        return found
+        return labels.declared(self.classes, found=getattr(self, "classes_", None))
 
     def _target_array(self, y: object) -> NDArray[Any]:
         if y is None:
             raise InvalidArgument("requires y to be passed, but the target y is None.")
         given = self._one_column(shaped("y", y))
-        if isinstance(self.classes, str) and self.classes == "public":
-            if given.dtype.kind == "f" and not np.isfinite(given).all():
-                raise OutOfDomain("y contains NaN or infinity: drop or replace missing labels.")
-            if type_of_target(given) not in ("binary", "multiclass"):
-                raise OutOfDomain(
-                    "Unknown label type: y must hold labels, all numbers or all text."
-                )
-            self.classes_ = np.unique(given)
-            if len(self.classes_) < 2:
-                raise InvalidArgument("y holds one class only: there is nothing to learn.")
-        else:
-            self.classes_ = self._labels()
+        self.classes_ = labels.classes_of(self.classes, given)
         return given
 
     def _whole_targets(self, y: NDArray[Any]) -> Floats:
-        places = np.full(len(y), -1.0)
-        for place, label in enumerate(self.classes_):
-            places[y == label] = place
-        if (places < 0).any():
-            raise OutOfDomain(
-                "y holds labels that are not among the declared classes: declare them, or map "
-                "them to one that is."
-            )
-        return places
+        return labels.places(y, self.classes_)
 
     def _usual(self, columns: int) -> float:
         return usual_norm(columns, intercept=bool(self.fit_intercept))

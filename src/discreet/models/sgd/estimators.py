@@ -196,11 +196,6 @@ class PrivateDescent(BaseEstimator):
         return self.plan_.objective.margins(self.theta_, rows)
 
     def _feature_map(self, columns: int, names: tuple[str, ...] | None) -> FeatureMap:
-        if self.bounds is None:
-            raise InvalidArgument(
-                "bounds must be declared: (lower, upper) for all columns, or for each. They are "
-                "never taken from the data."
-            )
         return FeatureMap.of(
             self.bounds,
             columns=columns,

@@ -56,6 +56,11 @@ class FeatureMap:
         Columns whose bounds hold zero keep it (so 0/1 columns stay 0/1) and are divided by the
         larger bound; others are moved to -1 ... 1.
         """
+        if bounds is None:
+            raise InvalidArgument(
+                "bounds must be declared: (lower, upper) for all columns, or for each. They are "
+                "never taken from the data."
+            )
         lower, upper = bounds_of("bounds", bounds, columns=columns, names=names)
         kept = (lower <= 0) & (upper >= 0)
         scale = np.where(kept, np.maximum(-lower, upper), upper / 2 - lower / 2)

@@ -8,22 +8,18 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, Self, TypeAlias
 
-import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.core.check import count, positive
-from discreet.core.errors import InvalidArgument, OutOfDomain, RelationMismatch
+from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.core.relation import Relation
 from discreet.ledger.account import Account, Reservation
 from discreet.mechanisms.mechanism import Certificate
@@ -36,6 +32,7 @@ from discreet.models.inputs import (
     same_rows,
     shaped,
 )
+from discreet.models.sgd import labels
 from discreet.models.sgd.features import FeatureMap, usual_norm
 from discreet.models.sgd.full_batch import NoisyDescent, noisy_descent
 from discreet.models.sgd.laplace_steps import LaplaceDescent, laplace_descent
@@ -69,7 +66,7 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
     method: Method = "laplace steps"
     relation: Relation = Relation.ADD_REMOVE
     bounds: Bounds = None
-    classes: Sequence[Any] | NDArray[Any] | str | None = None
+    classes: labels.Classes = None
     rows: int | None = None
     row_norm: float | None = None
     l2: float | None = None
@@ -92,14 +89,14 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
         validate_data(self, X, reset=True, skip_check_array=True)
         table = shaped("X", X)
         matrix_shape(table)
-        labels = self._read_labels(y)
-        same_rows(table, labels)
+        given = self._read_labels(y)
+        same_rows(table, given)
         mechanism = self.plan(table.shape[1], rows=self._rows(len(table)))
         mapped = self._feature_map(table.shape[1], names_of(X))
         source = system() if self.bits is None else self.bits
         with self._reserved(mechanism, source) as held:
             read = mapped.rows(doubles("X", table))
-            theta = mechanism.release(read, self._places(labels), bits=source)
+            theta = mechanism.release(read, labels.places(given, self.classes_), bits=source)
         self.theta_, self.feature_map_, self.mechanism_ = theta, mapped, mechanism
         self.guarantee_ = mechanism.guarantee
         self.coef_, self.intercept_ = mapped.in_units(theta)
@@ -158,18 +155,11 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: object) -> Floats:
         """Probabilities of the classes, one row for each of X."""
-        margins = self.decision_function(X)
-        if margins.ndim == 1:
-            ones: Floats = expit(margins)
-            return np.column_stack([1 - ones, ones])
-        return np.asarray(softmax(margins, axis=1), dtype=np.float64)
+        return labels.probabilities(self.decision_function(X))
 
     def predict(self, X: object) -> NDArray[Any]:
         """The likeliest class of each row."""
-        margins = self.decision_function(X)
-        places = margins > 0 if margins.ndim == 1 else margins.argmax(axis=1)
-        chosen: NDArray[Any] = self.classes_[places.astype(np.intp)]
-        return chosen
+        return labels.likeliest(self.decision_function(X), self.classes_)
 
     def certify(self) -> Certificate:
         """Recompute the fit's guarantee from the exact laws of its noise."""
@@ -233,20 +223,7 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
         return Logistic(l2=l2) if number == 2 else Softmax(classes=number, l2=l2)
 
     def _labels(self) -> NDArray[Any]:
-        if isinstance(self.classes, str) or self.classes is None:
-            if self.classes == "public" and hasattr(self, "classes_"):
-                known: NDArray[Any] = self.classes_
-                return known
-            raise InvalidArgument(
-                "classes must be declared: the labels that can occur, or 'public' if the labels "
-                "found in y are no secret."
-            )
-        found = np.unique(np.asarray(self.classes))
-        if len(found) < 2:
-            raise InvalidArgument(
-                "classes must name two labels or more: there is nothing to learn."
-            )
-        return found
+        return labels.declared(self.classes, found=getattr(self, "classes_", None))
 
     def _read_labels(self, y: object) -> NDArray[Any]:
         """Labels as they are given; their values are looked at only where they are public."""
@@ -257,27 +234,8 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
             given = given[:, 0]
         if given.ndim != 1:
             raise InvalidArgument(f"y should be a 1d array of labels, got {given.ndim} dimensions.")
-        if isinstance(self.classes, str) and self.classes == "public":
-            if given.dtype.kind == "f" and not np.isfinite(given).all():
-                raise OutOfDomain("y contains NaN or infinity: drop or replace missing labels.")
-            check_classification_targets(given)
-            self.classes_ = np.unique(given)
-            if len(self.classes_) < 2:
-                raise InvalidArgument("y holds one class only: there is nothing to learn.")
-        else:
-            self.classes_ = self._labels()
+        self.classes_ = labels.classes_of(self.classes, given)
         return given
-
-    def _places(self, labels: NDArray[Any]) -> Floats:
-        places = np.full(len(labels), -1.0)
-        for place, label in enumerate(self._labels()):
-            places[labels == label] = place
-        if (places < 0).any():
-            raise OutOfDomain(
-                "y holds labels that are not among the declared classes: declare them, or map "
-                "them to one that is."
-            )
-        return places
 
     def _rows(self, present: int) -> int:
         if self.relation is Relation.REPLACE_ONE:
@@ -299,11 +257,6 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
         return usual_norm(columns, intercept=bool(self.fit_intercept))
 
     def _feature_map(self, columns: int, names: tuple[str, ...] | None) -> FeatureMap:
-        if self.bounds is None:
-            raise InvalidArgument(
-                "bounds must be declared: (lower, upper) for all columns, or for each. They are "
-                "never taken from the data."
-            )
         return FeatureMap.of(
             self.bounds,
             columns=columns,
