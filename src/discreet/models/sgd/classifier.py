@@ -31,7 +31,6 @@ class PrivateLogisticRegression(ClassifierMixin, PrivateDescent):
     are shrunk to it, which keeps the predicted class; a record's gradient is clipped to ``clip``,
     by default the longest one at the start: later only records on the wrong side are clipped.
 
-    >>>     >>> import numpy as np
     >>> import numpy as np
     >>> from discreet.noise.bits import seeded
     >>> x = np.linspace(-1, 1, 2000)[:, None]
