@@ -14,7 +14,9 @@ from discreet.mechanisms.personal import exponential as pe
 from discreet.mechanisms.personal.exponential import personal_count, personal_quantile
 from discreet.mechanisms.personal.partition import privacy_aware, utility_based
 from discreet.mechanisms.personal.sampling import PersonalSample, personal_sample
+from discreet.mechanisms.personal.stretching import stretched_sum
 from discreet.noise.bits import seeded
+from discreet.noise.laplace import DiscreteLaplace
 from tests.laws import ALPHA
 
 BUDGETS = {"a": 0.2, "b": 0.5, "c": 1, "d": 1, "e": 2}
@@ -312,3 +314,48 @@ def test_quantiles_of_any_whole_type_within_any_bounds(kind):
     values, levels = [1, 2, np.iinfo(kind).max], list(MENU)[:1] * 3
     plain = mechanism.distances([1, 2, min(np.iinfo(kind).max, 1000)], levels)
     assert np.array_equal(mechanism.distances(np.array(values, dtype=kind), levels), plain)
+
+
+# ── stretching (M32) ───────────────────────────────────────────────────────────────────────────
+
+
+def stretched_law(mechanism, values, levels):
+    """The exact law of the released sum in whole units, by its masses."""
+    weights = {name: int(w * max(mechanism.menu.prices)) for name, w in mechanism.weights.items()}
+    total = sum(weights[level] * value for value, level in zip(values, levels, strict=True))
+    law = DiscreteLaplace(next(iter(mechanism.guarantee.levels))[1].event.scale)
+    return law.log_pmf(np.arange(-400, 400) - total)
+
+
+def test_no_neighbour_of_a_stretched_sum_passes_the_own_budget():
+    menu = {name: MENU[name] for name in ("b", "c", "e")}
+    names = ["b", "c", "e"]
+    mechanism = stretched_sum(menu, lower=0, upper=3)
+    assert mechanism.guarantee.epsilons() == {"b": 0.5, "c": 1.0, "e": 2.0}
+    assert mechanism.weights == {"b": Fraction(1, 4), "c": Fraction(1, 2), "e": 1}
+    worst = dict.fromkeys(names, 0.0)
+    for values in itertools.product(range(4), repeat=3):
+        here = stretched_law(mechanism, values, names)
+        for i, other in itertools.product(range(3), range(4)):
+            near = list(values)
+            near[i] = other
+            loss = float(np.abs(here - stretched_law(mechanism, near, names)).max())
+            worst[names[i]] = max(worst[names[i]], loss)
+    # Attained, and never passed.
+    assert [worst[name] for name in names] == pytest.approx([0.5, 1.0, 2.0], abs=1e-9)
+
+
+def test_a_stretched_sum_is_that_of_weighted_values():
+    menu = {name: MENU[name] for name in ("b", "e")}
+    mechanism = stretched_sum(menu, lower=-2, upper=2)
+    values, levels = np.array([2, -1, 99, 1], dtype=np.int8), ["b", "e", "e", "b"]
+    expected = 0.25 * 2 - 1 + 2 + 0.25 * 1
+    draws = [mechanism.release(values, levels, bits=seeded(i)) for i in range(4000)]
+    error = mechanism.std / math.sqrt(4000)
+    assert abs(np.mean(draws) - expected) < 4.9 * error
+    assert abs(np.mean(draws) - (2 - 1 + 2 + 1)) > 4.9 * error  # not the plain sum
+    for bad, words in (([0.5], "whole"), ([1, 2], "one level")):
+        with pytest.raises((OutOfDomain, InvalidArgument), match=words):
+            mechanism.release(bad, ["b"])
+    with pytest.raises(InvalidArgument, match="below upper"):
+        stretched_sum(menu, lower=1, upper=1)

@@ -13,77 +13,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.personal import PersonalGuarantee, personal
-from discreet.core import events
+from discreet.accounting.personal import PersonalGuarantee
 from discreet.core.check import count, probability
-from discreet.core.errors import InvalidArgument, OutOfDomain, RelationMismatch, Unsupported
+from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
-from discreet.core.relation import Relation
+from discreet.mechanisms.personal.prices import Priced
 from discreet.noise.bits import Bits, system
 from discreet.noise.law import Floats, Ints
 from discreet.noise.uniform import exponential_choice
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Priced:
-    """Levels with whole prices: budgets as multiples of one ``unit``, cheapest first."""
-
-    limits: PersonalGuarantee
-    names: tuple[str, ...]
-    prices: tuple[int, ...]
-    unit: Fraction
-
-    @classmethod
-    def of(cls, limits: Mapping[str, Guarantee]) -> _Priced:
-        menu = personal(limits)
-        if menu.relation is not Relation.REPLACE_ONE:
-            raise RelationMismatch(
-                "limits must be under Relation.REPLACE_ONE here: the people are known, their "
-                f"values change. Got {menu.relation!r}."
-            )
-        budgets = {name: _epsilon(menu[name]) for name in menu}
-        common = math.lcm(*(epsilon.denominator for epsilon in budgets.values()))
-        order = sorted(budgets, key=lambda name: budgets[name])
-        return cls(
-            limits=menu,
-            names=tuple(order),
-            prices=tuple(int(budgets[name] * common) for name in order),
-            unit=Fraction(1, common),
-        )
-
-    def costs(self, wanted: Ints, available: list[Ints]) -> Ints:
-        """The smallest price of ``wanted`` people, given how many there are of each level."""
-        left, total = wanted.copy(), np.zeros_like(wanted)
-        for price, people in zip(self.prices, available, strict=True):
-            taken = np.minimum(left, people)
-            total += price * taken
-            left -= taken
-        return total
-
-    def codes(self, levels: ArrayLike, people: int) -> NDArray[np.intp]:
-        """The place of each person's level in the order of prices."""
-        if max(self.prices) * people >= 1 << 62:
-            raise InvalidArgument("limits have too many digits for exact sums; round them down.")
-        chosen = np.asarray(levels).astype(str)
-        if chosen.shape != (people,):
-            raise InvalidArgument(f"levels must name one level for each of the {people} values.")
-        known = {name: code for code, name in enumerate(self.names)}
-        kinds, places = np.unique(chosen, return_inverse=True)
-        if not set(kinds.tolist()) <= set(known):
-            raise InvalidArgument(f"levels must be among {', '.join(sorted(known))}.")
-        found: NDArray[np.intp] = np.array([known[kind] for kind in kinds.tolist()])[places]
-        return found
-
-
-def _epsilon(limit: Guarantee) -> Fraction:
-    match limit.event:
-        case events.Pure(epsilon) if epsilon > 0:
-            return epsilon
-        case _:
-            raise Unsupported("A level's limit must be discreet.pure(epsilon) here, above zero.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +39,7 @@ class PersonalCount:
     Needs: a public list of people, each with a public level. Being absent counts as 0.
     """
 
-    menu: _Priced
+    menu: Priced
 
     @property
     def guarantee(self) -> PersonalGuarantee:
@@ -134,12 +74,13 @@ def personal_count(limits: Mapping[str, Guarantee]) -> PersonalCount:
     """A count in which each person is protected with the epsilon of the own level.
 
     >>> from discreet.accounting.guarantee import pure
+    >>> from discreet.core.relation import Relation
     >>> menu = {"strict": pure(0.2, relation=Relation.REPLACE_ONE),
     ...         "open": pure(2, relation=Relation.REPLACE_ONE)}
     >>> personal_count(menu).guarantee["strict"].epsilon()
     0.2
     """
-    return PersonalCount(menu=_Priced.of(limits))
+    return PersonalCount(menu=Priced.of(limits))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +91,7 @@ class PersonalQuantile:
     values are below v and at most ``n - rank`` above.
     """
 
-    menu: _Priced
+    menu: Priced
     quantile: Fraction
     lower: int
     upper: int
@@ -209,15 +150,15 @@ def personal_quantile(
             f"lower must be below upper, by less than 2**24, got {lower} and {upper}."
         )
     return PersonalQuantile(
-        menu=_Priced.of(limits), quantile=probability("quantile", quantile), lower=low, upper=high
+        menu=Priced.of(limits), quantile=probability("quantile", quantile), lower=low, upper=high
     )
 
 
-def _choose(distances: Ints, menu: _Priced, bits: Bits) -> int:
+def _choose(distances: Ints, menu: Priced, bits: Bits) -> int:
     return exponential_choice(-distances, menu.unit / 2, bits)
 
 
-def _law(distances: Ints, menu: _Priced) -> Floats:
+def _law(distances: Ints, menu: Priced) -> Floats:
     weights = np.exp(-float(menu.unit / 2) * (distances - distances.min()))
     shares: Floats = weights / weights.sum()
     return shares

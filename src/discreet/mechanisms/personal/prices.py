@@ -1,0 +1,77 @@
+"""Levels with whole prices: budgets as multiples of one unit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.personal import PersonalGuarantee, personal
+from discreet.core import events
+from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
+from discreet.core.relation import Relation
+from discreet.noise.law import Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Priced:
+    """Levels with whole prices: budgets as multiples of one ``unit``, cheapest first."""
+
+    limits: PersonalGuarantee
+    names: tuple[str, ...]
+    prices: tuple[int, ...]
+    unit: Fraction
+
+    @classmethod
+    def of(cls, limits: Mapping[str, Guarantee]) -> Priced:
+        menu = personal(limits)
+        if menu.relation is not Relation.REPLACE_ONE:
+            raise RelationMismatch(
+                "limits must be under Relation.REPLACE_ONE here: the people are known, their "
+                f"values change. Got {menu.relation!r}."
+            )
+        budgets = {name: _epsilon(menu[name]) for name in menu}
+        common = math.lcm(*(epsilon.denominator for epsilon in budgets.values()))
+        order = sorted(budgets, key=lambda name: budgets[name])
+        return cls(
+            limits=menu,
+            names=tuple(order),
+            prices=tuple(int(budgets[name] * common) for name in order),
+            unit=Fraction(1, common),
+        )
+
+    def costs(self, wanted: Ints, available: list[Ints]) -> Ints:
+        """The smallest price of ``wanted`` people, given how many there are of each level."""
+        left, total = wanted.copy(), np.zeros_like(wanted)
+        for price, people in zip(self.prices, available, strict=True):
+            taken = np.minimum(left, people)
+            total += price * taken
+            left -= taken
+        return total
+
+    def codes(self, levels: ArrayLike, people: int) -> NDArray[np.intp]:
+        """The place of each person's level in the order of prices."""
+        if max(self.prices) * people >= 1 << 62:
+            raise InvalidArgument("limits have too many digits for exact sums; round them down.")
+        chosen = np.asarray(levels).astype(str)
+        if chosen.shape != (people,):
+            raise InvalidArgument(f"levels must name one level for each of the {people} values.")
+        known = {name: code for code, name in enumerate(self.names)}
+        kinds, places = np.unique(chosen, return_inverse=True)
+        if not set(kinds.tolist()) <= set(known):
+            raise InvalidArgument(f"levels must be among {', '.join(sorted(known))}.")
+        found: NDArray[np.intp] = np.array([known[kind] for kind in kinds.tolist()])[places]
+        return found
+
+
+def _epsilon(limit: Guarantee) -> Fraction:
+    match limit.event:
+        case events.Pure(epsilon) if epsilon > 0:
+            return epsilon
+        case _:
+            raise Unsupported("A level's limit must be discreet.pure(epsilon) here, above zero.")
