@@ -182,6 +182,17 @@ def test_bad_costs_charge_nobody(crowd):
     assert "ann" not in repr(crowd.admit(discreet.zcdp(0.1), label="y"))
 
 
+def test_an_export_has_the_chain_and_no_person(crowd, ledger):
+    crowd.admit([0.1, 0.0, 0.0, 0.2], label="one")
+    (told,) = json.loads(ledger.export())["crowds"]
+    assert told["head"] == crowd.head
+    assert told["members"] == 4
+    assert [crowd_rows.journal.digest(entry["text"]) for entry in told["entries"]] == [
+        entry["hash"] for entry in told["entries"]
+    ]
+    assert "ann" not in json.dumps(told)
+
+
 def test_threads_take_turns(crowd):
     threads = [
         threading.Thread(target=crowd.admit, args=(discreet.zcdp(0.1),), kwargs={"label": "t"})

@@ -7,7 +7,7 @@ import io
 import json
 
 from discreet.accounting.guarantee import Guarantee, describe
-from discreet.ledger import journal
+from discreet.ledger import crowd_rows, journal
 from discreet.ledger.account import read_entries
 from discreet.ledger.store import Session
 
@@ -47,7 +47,25 @@ def as_json(session: Session) -> str:
         }
         for row in rows
     ]
-    return json.dumps({"discreet_ledger": VERSION, "accounts": accounts}, indent=1)
+    content = {"discreet_ledger": VERSION, "accounts": accounts}
+    crowds = [_crowd(session, name) for name in crowd_rows.names(session)]
+    return json.dumps({**content, "crowds": crowds} if crowds else content, indent=1)
+
+
+def _crowd(session: Session, name: str) -> dict[str, object]:
+    """Limits and entries; members and single people's amounts stay in the ledger."""
+    place = crowd_rows.place(session, name)
+    terms = crowd_rows.read_terms(session, place)
+    return {
+        "name": name,
+        "limits": json.loads(terms.limits.to_json()),
+        "members": len(terms.members),
+        "head": f"{place.entries}:{place.head}",
+        "entries": [
+            {"text": journal.canonical(content), "hash": found}
+            for content, _, found in crowd_rows.chain(session, place)
+        ],
+    }
 
 
 def as_csv(session: Session) -> str:
