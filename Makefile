@@ -61,7 +61,7 @@ lock: ## Resolve requirements-dev.lock again (needs the network)
 	$(PYTHON) -m venv $(VENV)-lock
 	$(VENV)-lock/bin/python -m pip install --quiet uv
 	$(VENV)-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
-	    --no-header --no-emit-index-url --extra models --extra plot --extra postgres --group dev pyproject.toml -o requirements-dev.lock
+	    --no-header --no-emit-index-url --extra models --extra plot --extra postgres --extra web --group dev pyproject.toml -o requirements-dev.lock
 	rm -rf $(VENV)-lock
 
 clean: ## Remove everything that was built or cached
