@@ -34,7 +34,11 @@ ALLOWED = {
 }
 # Optional libraries, and the only files (or folders) that may import them, when they are needed.
 OWNED = {
-    **dict.fromkeys(("fastapi", "jinja2", "pydantic", "starlette", "uvicorn"), {"apps/web/"}),
+    "fastapi": {"apps/web/"},
+    "jinja2": {"apps/web/"},
+    "pydantic": {"apps/web/"},
+    "starlette": {"apps/web/"},
+    "uvicorn": {"apps/web/"},
     "pyspark": {
         "data/encode_spark.py",
         "data/limit_spark.py",
