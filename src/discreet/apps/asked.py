@@ -1,0 +1,273 @@
+"""What is asked of a table, in the words of a release file's [[statistic]]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Self
+
+from discreet.apps import range_statistic
+from discreet.apps.declared import LIMITS, known, text
+from discreet.apps.range_statistic import RangeStatistic, is_ranges
+from discreet.core import check
+from discreet.core.errors import InvalidArgument, PrivacyError
+from discreet.data.expression import Expression, col
+from discreet.queries import ask
+from discreet.queries.ask import KeySet, Query
+from discreet.queries.budget import Budget, budget
+from discreet.queries.design import Design, Setting, design, join
+from discreet.queries.targets import amount_for
+from discreet.table.work import Work
+
+_TESTS: Mapping[str, Callable[[Expression, Any], Expression]] = {
+    "is": lambda column, value: column == value,
+    "is_not": lambda column, value: column != value,
+    "in": lambda column, values: column.isin(values),
+    "at_least": lambda column, value: column >= value,
+    "above": lambda column, value: column > value,
+    "at_most": lambda column, value: column <= value,
+    "below": lambda column, value: column < value,
+}
+_AMOUNTS = ("epsilon", "delta", "rho")
+_SUMS = ("sum", "mean", "variance", "covariance")
+_KINDS = ("count", "units", "histogram", *_SUMS, "median", "quantiles", "ranges")
+_RANKS = ("levels", "bins", "method")
+_ROWS = ("by", "keys", "edges", "where", "rows")
+_ASKED = ("name", "kind", "of", *_ROWS, *_RANKS, *LIMITS, "within", *_AMOUNTS)
+_OWN: Mapping[str, tuple[str, ...]] = {
+    "edges": ("histogram",),
+    "levels": ("quantiles",),
+    "bins": ("median", "quantiles"),
+    "method": ("median", "quantiles"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistic:
+    """One statistic of the file: the question, what it may cost, the rows that are expected.
+
+    ``within`` is the half-width (95%) that is wanted. Without an amount the budget is the smallest
+    that meets it, and ``found`` says so.
+    """
+
+    query: Query
+    budget: Budget
+    rows: int | None
+    within: Fraction | None = None
+    found: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Checked statistics of one table. Nothing has been opened yet."""
+
+    setting: Setting
+    statistics: tuple[Statistic, ...]
+    ranges: tuple[RangeStatistic, ...] = ()
+
+    def work(self) -> Work:
+        """Statistics and ranges together; structures for ranges are chosen here."""
+        return Work(
+            design=self.design() if self.statistics else None,
+            ranges=tuple(one.planned(self.setting) for one in self.ranges),
+        )
+
+    def relaxed(self, factor: Fraction) -> Self:
+        """The same with targets so many times as wide, where amounts follow from them."""
+        return replace(
+            self,
+            statistics=tuple(
+                _targeted(one, one.within * factor, setting=self.setting)
+                if one.found and one.within is not None
+                else one
+                for one in self.statistics
+            ),
+        )
+
+    def design(self) -> Design:
+        """All statistics together; those that share rows and groups also share a pass."""
+        return join([part for part, _ in self._parts()])
+
+    def order(self) -> list[int]:
+        """The place in the list of each question of the design."""
+        return [place for _, places in self._parts() for place in places]
+
+    def _parts(self) -> list[tuple[Design, list[int]]]:
+        """Amounts of one kind add up, so they are designed together; deltas stay apart."""
+        bundles: dict[object, list[int]] = {}
+        for place, one in enumerate(self.statistics):
+            kind = (place,) if one.budget.delta is not None else one.budget.rho is None
+            bundles.setdefault(kind, []).append(place)
+        return [(self._bundle(places), places) for places in bundles.values()]
+
+    def _bundle(self, places: Sequence[int]) -> Design:
+        chosen = [self.statistics[place] for place in places]
+        if len(chosen) == 1:
+            whole, weights = chosen[0].budget, None
+        else:
+            weights = [one.budget.rho or one.budget.epsilon or Fraction(0) for one in chosen]
+            total = sum(weights, start=Fraction(0))
+            rho = chosen[0].budget.rho is not None
+            whole = Budget(rho=total) if rho else Budget(epsilon=total)
+        queries = [one.query for one in chosen]
+        return design(queries, setting=self.setting, budget=whole, weights=weights)
+
+
+def asked(
+    statistics: object, *, setting: Setting, limit: object = None, folder: Path | None = None
+) -> Asked:
+    """Check statistics; every error names its place in the list.
+
+    ``limit`` is that of the account as the file has it: where an amount follows from a target, it
+    is in the same currency. Without a ``folder`` keys in files are refused.
+    """
+    if not isinstance(statistics, list) or not statistics:
+        raise InvalidArgument("At least one [[statistic]] is needed.")
+    return Asked(
+        setting=setting,
+        statistics=tuple(
+            _statistic(i, one, folder, setting=setting, limit=limit)
+            for i, one in enumerate(statistics, 1)
+            if not is_ranges(one)
+        ),
+        ranges=tuple(
+            _ranges(i, one, setting=setting, limit=limit)
+            for i, one in enumerate(statistics, 1)
+            if is_ranges(one)
+        ),
+    )
+
+
+def _statistic(
+    number: int, given: Mapping[str, Any], folder: Path | None, *, setting: Setting, limit: object
+) -> Statistic:
+    where = f"statistic {number}"
+    known(where, given, _ASKED)
+    try:
+        query = _query(given, folder).limited(**{name: given.get(name) for name in LIMITS})
+        within, rows = given.get("within"), given.get("rows")
+        wanted = None if within is None else check.positive("within", within)
+        amounts = {name: given.get(name) for name in _AMOUNTS}
+        if wanted is None or amounts["epsilon"] is not None or amounts["rho"] is not None:
+            return Statistic(query=query, budget=budget(**amounts), rows=rows, within=wanted)
+        kind = budget(epsilon=1, delta=amounts["delta"])
+        if _concentrated(limit) and kind.delta is None:
+            kind = budget(rho=1)
+        found = Statistic(query=query, budget=kind, rows=rows, found=True)
+        return _targeted(found, wanted, setting=setting)
+    except (PrivacyError, TypeError) as error:
+        raise InvalidArgument(f"{where}: {error}") from None
+
+
+def _concentrated(limit: object) -> bool:
+    """Whether the account counts in rho, as far as the file says it."""
+    return isinstance(limit, Mapping) and bool({"rho", "mu"} & set(limit))
+
+
+def _ranges(
+    number: int, given: Mapping[str, Any], *, setting: Setting, limit: object
+) -> RangeStatistic:
+    known(f"statistic {number}", given, range_statistic.KNOWN)
+    try:
+        return range_statistic.range_statistic(
+            given,
+            where=_condition(given.get("where")),
+            setting=setting,
+            currency="rho" if _concentrated(limit) else "epsilon",
+        )
+    except (PrivacyError, TypeError) as error:
+        raise InvalidArgument(f"statistic {number}: {error}") from None
+
+
+def _targeted(one: Statistic, within: Fraction, *, setting: Setting) -> Statistic:
+    """The statistic at the smallest amount, of the kind that it has, that meets a target."""
+    found = amount_for(
+        one.query,
+        setting=setting,
+        within=within,
+        rows=one.rows,
+        currency="epsilon" if one.budget.rho is None else "rho",
+        delta=one.budget.delta,
+    )
+    return replace(one, budget=found, within=within)
+
+
+def _query(given: Mapping[str, Any], folder: Path | None) -> Query:
+    kind, name = given.get("kind"), given.get("name", "")
+    where, of = _condition(given.get("where")), given.get("of")
+    keys = _keys(given.get("keys"), folder)
+    if kind not in _KINDS:
+        raise InvalidArgument(f"kind must be one of {', '.join(_KINDS)}; got {kind!r}.")
+    for setting, kinds in _OWN.items():
+        if setting in given and kind not in kinds:
+            raise InvalidArgument(f"{setting} belongs to {' and '.join(kinds)}, not to a {kind}.")
+    if kind == "histogram":
+        if "by" in given:
+            raise InvalidArgument("a histogram takes of and edges, not by.")
+        return ask.histogram(of, edges=given.get("edges"), where=where, keys=keys, name=name)  # type: ignore[arg-type]  # checked there
+    by = _groups(given.get("by", []))
+    more: dict[str, Any] = {"where": where, "by": by, "keys": keys, "name": name}
+    if (kind in ("count", "units")) != (of is None):
+        which = "no of" if of is not None else "of, the name of a column"
+        raise InvalidArgument(f"a {kind} takes {which}.")
+    pair = of if isinstance(of, list) else [of]
+    if (kind == "covariance") != (len(pair) == 2):
+        raise InvalidArgument('a covariance takes of = ["one", "other"], the rest one column.')
+    ranks = {name: given.get(name) for name in ("bins", "method")}
+    made: dict[object, Callable[[], Query]] = {
+        "count": lambda: ask.count(**more),
+        "units": lambda: ask.units(**more),
+        "sum": lambda: ask.total(of, **more),  # type: ignore[arg-type]  # checked there
+        "mean": lambda: ask.mean(of, **more),  # type: ignore[arg-type]  # checked there
+        "variance": lambda: ask.variance(of, **more),  # type: ignore[arg-type]  # checked there
+        "covariance": lambda: ask.covariance(*pair, **more),
+        "median": lambda: ask.median(of, **ranks, **more),  # type: ignore[arg-type]  # checked there
+        "quantiles": lambda: ask.quantiles(of, given.get("levels", ()), **ranks, **more),  # type: ignore[arg-type]  # checked there
+    }
+    return made[kind]()
+
+
+def _keys(given: object, folder: Path | None) -> KeySet | None:
+    """A list, or a table {values} or {file, columns}, and whether the rest is a group."""
+    if given is None:
+        return None
+    settings = {"values": given} if isinstance(given, list) else given
+    found = known("keys", settings, ("values", "file", "columns", "other"))
+    other = found.get("other", False)
+    if "file" in found:
+        if folder is None:
+            raise InvalidArgument("keys: a file cannot be named here; list the values.")
+        path = folder / text(found, "keys", "file")
+        return ask.keys(path, columns=found.get("columns", ()), other=other)
+    values = found.get("values", [])
+    return ask.keys([tuple(k) if isinstance(k, list) else k for k in values], other=other)
+
+
+def _groups(given: object) -> dict[str, Expression]:
+    """Names of columns, or tables {column, cut}."""
+    found: dict[str, Expression] = {}
+    for one in given if isinstance(given, list) else [given]:
+        settings = known("by", {"column": one} if isinstance(one, str) else one, ("column", "cut"))
+        name = text(settings, "by", "column")
+        if name in found:
+            raise InvalidArgument(f"by names {name!r} twice.")
+        found[name] = col(name).cut(settings["cut"]) if "cut" in settings else col(name)
+    return found
+
+
+def _condition(given: object) -> Expression | None:
+    """A list of {column, test = value} that must all hold."""
+    if given is None:
+        return None
+    found: Expression | None = None
+    for one in given if isinstance(given, list) else [given]:
+        settings = known("where", one, ("column", *_TESTS))
+        column = col(text(settings, "where", "column"))
+        tests = [_TESTS[name](column, value) for name, value in settings.items() if name in _TESTS]
+        if not tests:
+            raise InvalidArgument(f"where needs one of {', '.join(_TESTS)}.")
+        for test in tests:
+            found = test if found is None else found & test
+    return found

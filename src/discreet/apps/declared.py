@@ -1,0 +1,118 @@
+"""What a table is, in the words of a release file: columns, limits, relation, addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
+from discreet.core.errors import InvalidArgument, PrivacyError
+from discreet.core.relation import Relation
+from discreet.data import schema
+from discreet.data.plan import Limits
+from discreet.data.schema import Declared
+from discreet.queries.design import Setting
+
+_COLUMNS: Mapping[str, Callable[..., Declared]] = {
+    "integer": schema.integer,
+    "real": schema.real,
+    "category": schema.category,
+    "date": schema.date,
+    "boolean": schema.boolean,
+    "text": schema.text,
+}
+LIMITS = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
+TABLE = ("source", "delimiter", "engine", "spark", "unit", "relation", *LIMITS)
+
+
+def setting(table: Mapping[str, Any], columns: object) -> Setting:
+    """What is declared about a table; nothing is opened."""
+    given = {} if columns is None else columns
+    if not isinstance(given, Mapping):
+        raise InvalidArgument("columns: must be a table of settings.")
+    return Setting(
+        schema={name: _column(name, one) for name, one in given.items()},
+        unit=table.get("unit"),
+        limits=Limits(**{name: table.get(name) for name in LIMITS}),
+        relation=_relation(table.get("relation", "add_remove")),
+    )
+
+
+def _column(name: str, given: object) -> Declared:
+    arguments = dict(given) if isinstance(given, Mapping) else {}
+    make = _COLUMNS.get(arguments.pop("kind", ""))
+    if make is None:
+        raise InvalidArgument(f"columns.{name}: kind must be one of {', '.join(_COLUMNS)}.")
+    try:
+        if make is schema.category:
+            return make(arguments.pop("levels", ()), **arguments)
+        return make(**arguments)
+    except TypeError:
+        raise InvalidArgument(
+            f"columns.{name}: wrong or missing settings: {sorted(arguments)}."
+        ) from None
+    except PrivacyError as error:
+        raise InvalidArgument(f"columns.{name}: {error}") from None
+
+
+def limit(given: object, relation: Relation) -> Guarantee:
+    """The limit of an account."""
+    match given:
+        case {"epsilon": epsilon, "delta": delta, **rest} if not rest:
+            return approx(epsilon, delta, relation=relation)
+        case {"epsilon": epsilon, **rest} if not rest:
+            return pure(epsilon, relation=relation)
+        case {"rho": rho, **rest} if not rest:
+            return zcdp(rho, relation=relation)
+        case {"mu": mu, **rest} if not rest:
+            return gdp(mu, relation=relation)
+        case _:
+            raise InvalidArgument(
+                "account.limit must be {epsilon}, {epsilon, delta}, {rho} or {mu}."
+            )
+
+
+def _relation(given: object) -> Relation:
+    known = {"add_remove": Relation.ADD_REMOVE, "replace_one": Relation.REPLACE_ONE}
+    if given not in known:
+        raise InvalidArgument(f"table.relation must be one of {', '.join(known)}, got {given!r}.")
+    return known[str(given)]
+
+
+def source(given: str, folder: Path) -> str:
+    """An address, or a path that stands beside the release file."""
+    return given if "://" in given else str(folder / given)
+
+
+def ledger(url: str, folder: Path) -> str:
+    """A relative SQLite file stands beside the release file."""
+    scheme, _, rest = url.partition(":///")
+    if scheme == "sqlite" and rest and not rest.startswith("/"):
+        return f"sqlite:///{(folder / rest).absolute()}"
+    return url
+
+
+def section(content: Mapping[str, Any], name: str, allowed: Sequence[str]) -> Mapping[str, Any]:
+    """A section that must be there."""
+    if name not in content:
+        raise InvalidArgument(f"The file needs a section [{name}].")
+    return known(name, content[name], allowed)
+
+
+def known(where: str, given: object, allowed: Sequence[str]) -> Mapping[str, Any]:
+    """A table of settings, none of which is unknown."""
+    if not isinstance(given, Mapping):
+        raise InvalidArgument(f"{where}: must be a table of settings.")
+    unknown = sorted(str(name) for name in set(given) - set(allowed))
+    if unknown:
+        raise InvalidArgument(f"{where}: unknown {unknown}; known are {', '.join(allowed)}.")
+    return given
+
+
+def text(section: Mapping[str, Any], where: str, name: str) -> str:
+    """A setting that must be text."""
+    value = section.get(name)
+    if not isinstance(value, str) or not value:
+        raise InvalidArgument(f"{where}: {name} must be text.")
+    return value
