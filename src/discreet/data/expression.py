@@ -43,16 +43,28 @@ __all__ = ["Bounded", "Expression", "Then", "When", "col", "when"]
 class Expression:
     """A row-wise, total function of declared columns; build it from `col`."""
 
-    __slots__ = ("_bind", "_text")
+    __slots__ = ("_bind", "_text", "_tree")
     __hash__ = None  # type: ignore[assignment]  # == builds an expression
 
-    def __init__(self, bind: Callable[[Schema], Bounded], *, text: str) -> None:
+    def __init__(
+        self,
+        bind: Callable[[Schema], Bounded],
+        *,
+        text: str,
+        tree: tuple[object, ...] | None = None,
+    ) -> None:
         self._bind = bind
         self._text = text
+        self._tree = tree
 
     def bind(self, schema: Schema) -> Bounded:
         """The integer code under these declarations, or an error about the expression."""
         return self._bind(schema)
+
+    @property
+    def tree(self) -> tuple[object, ...] | None:
+        """How it was built: an operation and what it was given; None inside the package."""
+        return self._tree
 
     def __repr__(self) -> str:
         return self._text
@@ -82,7 +94,7 @@ class Expression:
         return _arithmetic("-", 0, self)
 
     def __abs__(self) -> Expression:
-        return self._map(arithmetic.absolute, text=f"abs({self!r})")
+        return self._map(arithmetic.absolute, text=f"abs({self!r})", tree=("abs", self))
 
     def __truediv__(self, other: Operand) -> Expression:
         if isinstance(other, Expression):
@@ -90,7 +102,8 @@ class Expression:
                 "a column divided by a column needs a range: a.divide(b, lower=, upper=, grid=)."
             )
         by = check.finite("divisor", other)
-        return self._map(lambda a: arithmetic.divide_by(a, by), text=f"({self!r} / {other})")
+        text = f"({self!r} / {other})"
+        return self._map(lambda a: arithmetic.divide_by(a, by), text=text, tree=("/", self, other))
 
     def __rtruediv__(self, other: Operand) -> Expression:
         raise InvalidArgument(
@@ -99,11 +112,15 @@ class Expression:
 
     def __floordiv__(self, other: Operand) -> Expression:
         by = constant(other)
-        return self._map(lambda a: arithmetic.floor_divide(a, by), text=f"({self!r} // {other})")
+        text = f"({self!r} // {other})"
+        return self._map(
+            lambda a: arithmetic.floor_divide(a, by), text=text, tree=("//", self, other)
+        )
 
     def __mod__(self, other: Operand) -> Expression:
         by = constant(other)
-        return self._map(lambda a: arithmetic.remainder(a, by), text=f"({self!r} % {other})")
+        text = f"({self!r} % {other})"
+        return self._map(lambda a: arithmetic.remainder(a, by), text=text, tree=("%", self, other))
 
     def __lt__(self, other: Operand) -> Expression:
         return _comparison("<", self, other)
@@ -133,10 +150,12 @@ class Expression:
         def invert(a: Bounded) -> Bounded:
             return flag(Binary("-", Const(1), of_kind(a, "flag").code))
 
-        return self._map(invert, text=f"~{self!r}")
+        return self._map(invert, text=f"~{self!r}", tree=("not", self))
 
-    def _map(self, function: Callable[[Bounded], Bounded], *, text: str) -> Expression:
-        return Expression(lambda schema: function(self.bind(schema)), text=text)
+    def _map(
+        self, function: Callable[[Bounded], Bounded], *, text: str, tree: tuple[object, ...]
+    ) -> Expression:
+        return Expression(lambda schema: function(self.bind(schema)), text=text, tree=tree)
 
     def divide(
         self,
@@ -159,7 +178,8 @@ class Expression:
             return arithmetic.quotient(self.bind(schema), _bound(other, schema), into=range_)
 
         text = f"{self!r}.divide({_text(other)}, lower={lower}, upper={upper}, grid={grid})"
-        return Expression(bind, text=text)
+        tree = ("divide", self, other, lower, upper, grid, zero)
+        return Expression(bind, text=text, tree=tree)
 
     def year(self) -> Expression:
         """The year of a date."""
@@ -182,7 +202,8 @@ class Expression:
         return self._part("hour")
 
     def _part(self, part: arithmetic.Part) -> Expression:
-        return self._map(lambda a: arithmetic.date_part(a, part), text=f"{self!r}.{part}()")
+        text = f"{self!r}.{part}()"
+        return self._map(lambda a: arithmetic.date_part(a, part), text=text, tree=(part, self))
 
     def clip(self, *, lower: Numeric, upper: Numeric) -> Expression:
         """Clip a number to declared bounds, rounded inward to its grid."""
@@ -200,7 +221,8 @@ class Expression:
                 code=code, lower=ends[0], upper=ends[1], kind="number", exponent=inner.exponent
             )
 
-        return Expression(bind, text=f"{self!r}.clip({lower}, {upper})")
+        text = f"{self!r}.clip({lower}, {upper})"
+        return Expression(bind, text=text, tree=("clip", self, lower, upper))
 
     def cut(self, edges: Iterable[Numeric | dt.date]) -> Expression:
         """The bin of a number or date: below the first edge, [first, second), ..., the rest."""
@@ -220,7 +242,8 @@ class Expression:
             labels = (f"< {names[0]}", *inside, f">= {names[-1]}")
             return labelled(Bin(inner.code, steps), labels)
 
-        return Expression(bind, text=f"{self!r}.cut({list(map(str, marks))})")
+        text = f"{self!r}.cut({list(map(str, marks))})"
+        return Expression(bind, text=text, tree=("cut", self, marks))
 
     def isin(self, values: Iterable[Label]) -> Expression:
         """Whether the value is one of these."""
@@ -238,7 +261,8 @@ class Expression:
                     code = Binary("or", code, Binary("=", inner.code, Const(value)))
             return flag(code)
 
-        return Expression(bind, text=f"{self!r}.isin({list(wanted)!r})")
+        text = f"{self!r}.isin({list(wanted)!r})"
+        return Expression(bind, text=text, tree=("isin", self, wanted))
 
     def map(self, table: Mapping[Label, str], *, default: str = declared.OTHER) -> Expression:
         """Rename values to categories; what the table does not name becomes ``default``."""
@@ -258,7 +282,8 @@ class Expression:
             picks = (chosen.get(c, rest) for c in range(inner.lower, inner.upper + 1))
             return labelled(Pick(inner.code, inner.lower, tuple(picks)), labels)
 
-        return Expression(bind, text=f"{self!r}.map({names!r}, default={default!r})")
+        text = f"{self!r}.map({names!r}, default={default!r})"
+        return Expression(bind, text=text, tree=("map", self, tuple(names.items()), default))
 
 
 def col(name: str) -> Expression:
@@ -285,7 +310,7 @@ def col(name: str) -> Expression:
             case declared.Boolean():
                 return flag(code)
 
-    return Expression(bind, text=f"col({name!r})")
+    return Expression(bind, text=f"col({name!r})", tree=("col", name))
 
 
 def when(condition: Expression) -> When:
@@ -327,7 +352,7 @@ class Then:
             return arithmetic.choose(self.condition.bind(schema), a, b)
 
         text = f"when({self.condition!r}).then({_text(sides[0])}).otherwise({_text(sides[1])})"
-        return Expression(bind, text=text)
+        return Expression(bind, text=text, tree=("when", self.condition, *sides))
 
 
 def _text(value: Operand) -> str:
@@ -342,7 +367,8 @@ def _arithmetic(operator: Literal["+", "-", "*"], left: Operand, right: Operand)
     def bind(schema: Schema) -> Bounded:
         return arithmetic.combine(operator, _bound(left, schema), _bound(right, schema))
 
-    return Expression(bind, text=f"({_text(left)} {operator} {_text(right)})")
+    text = f"({_text(left)} {operator} {_text(right)})"
+    return Expression(bind, text=text, tree=(operator, left, right))
 
 
 def _comparison(operator: Literal["<", "<=", "="], left: Operand, right: Operand) -> Expression:
@@ -355,7 +381,8 @@ def _comparison(operator: Literal["<", "<=", "="], left: Operand, right: Operand
             return arithmetic.compare_literal(operator, right.bind(schema), left, swapped=True)
         raise InvalidArgument("a comparison needs a column.")
 
-    return Expression(bind, text=f"({_text(left)} {operator} {_text(right)})")
+    text = f"({_text(left)} {operator} {_text(right)})"
+    return Expression(bind, text=text, tree=(operator, left, right))
 
 
 def _connective(operator: Literal["and", "or"], left: Expression, right: Expression) -> Expression:
@@ -366,4 +393,5 @@ def _connective(operator: Literal["and", "or"], left: Expression, right: Express
         a, b = (of_kind(side.bind(schema), "flag") for side in (left, right))
         return flag(Binary(operator, a.code, b.code))
 
-    return Expression(bind, text=f"({left!r} {'&' if operator == 'and' else '|'} {right!r})")
+    text = f"({left!r} {'&' if operator == 'and' else '|'} {right!r})"
+    return Expression(bind, text=text, tree=(operator, left, right))
