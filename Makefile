@@ -3,11 +3,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-CODE   := src benchmarks tests examples conftest.py
+CODE   := src benchmarks evidence tests examples conftest.py
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow lint format bench docs audit lock clean
+.PHONY: help install demo test test-slow lint format bench docs audit evidence lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,7 +41,7 @@ test-slow: $(STAMP) ## Run the tests that take longer
 lint: $(STAMP) ## Style, types and the order of the rooms
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy --strict src benchmarks
+	$(BIN)/mypy --strict src benchmarks evidence
 	$(BIN)/lint-imports
 
 format: $(STAMP) ## Let ruff rewrite the code
@@ -56,6 +56,9 @@ docs: $(STAMP) ## Build the site into ./site
 
 audit: $(STAMP) ## Attack every registered mechanism
 	$(BIN)/discreet audit
+
+evidence: $(STAMP) ## Run all studies, audits and benchmarks, and write docs/evidence (long)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m evidence $(ARGS)
 
 lock: ## Resolve requirements-dev.lock again (needs the network)
 	$(PYTHON) -m venv $(VENV)-lock

@@ -31,6 +31,7 @@ ALLOWED = {
     "table": set(),
     "local": {"narwhals", "numpy"},
     "__init__.py": set(),
+    "__main__.py": set(),
 }
 # Optional libraries, and the only files (or folders) that may import them, when they are needed.
 OWNED = {

@@ -1,0 +1,1 @@
+"""The evidence: every study, audit and benchmark run again, and written down as pages."""
