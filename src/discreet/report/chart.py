@@ -59,10 +59,10 @@ def curves(
     band: Band | None = None,
 ) -> str:
     """A chart of up to nine curves; what is infinite, or not positive on logs, is left out."""
-    across = _Scale.of([v for line in lines for v in line.x], x, start=_LEFT, end=_LEFT + _WIDTH)
+    across = Scale.of([v for line in lines for v in line.x], x, start=_LEFT, end=_LEFT + _WIDTH)
     heights = [v for line in lines for v in line.y]
     heights += [] if band is None else [*band.low, *band.high]
-    up = _Scale.of(heights, y, start=_TOP + _HEIGHT, end=_TOP)
+    up = Scale.of(heights, y, start=_TOP + _HEIGHT, end=_TOP)
     width, height = _LEFT + _WIDTH + _RIGHT, _TOP + _HEIGHT + _BOTTOM
     parts = [
         (
@@ -84,7 +84,7 @@ def curves(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Scale:
+class Scale:
     """From values to places."""
 
     low: float
@@ -94,7 +94,7 @@ class _Scale:
     log: bool
 
     @classmethod
-    def of(cls, values: Sequence[float], axis: Axis, *, start: float, end: float) -> _Scale:
+    def of(cls, values: Sequence[float], axis: Axis, *, start: float, end: float) -> Scale:
         kept = [v for v in values if math.isfinite(v) and (v > 0 or not axis.log)] or [1.0]
         low, high = min(kept), max(kept)
         if axis.zero and not axis.log:
@@ -127,7 +127,7 @@ class _Scale:
         return [step * k for k in range(first, last + 1)]
 
 
-def _axes(across: _Scale, up: _Scale, x: Axis, y: Axis) -> list[str]:
+def _axes(across: Scale, up: Scale, x: Axis, y: Axis) -> list[str]:
     base, right = _TOP + _HEIGHT, _LEFT + _WIDTH
     parts = [_line(_LEFT, base, right, base), _line(_LEFT, _TOP, _LEFT, base)]
     for tick, words in _told(across.ticks(), x):
@@ -162,7 +162,7 @@ def _told(ticks: Sequence[float], axis: Axis) -> list[tuple[float, str]]:
     return told[:: -(-len(told) // _MOST_WORDS) or 1]
 
 
-def _between(band: Band, across: _Scale, up: _Scale) -> str:
+def _between(band: Band, across: Scale, up: Scale) -> str:
     there = list(zip(band.x, band.high, strict=True))
     back = list(zip(band.x, band.low, strict=True))[::-1]
     path = " ".join(
@@ -177,7 +177,7 @@ def _named(axis: Axis) -> str:
     return f"{axis.label} (log scale)" if axis.log else axis.label
 
 
-def _curve(line: Curve, i: int, across: _Scale, up: _Scale) -> list[str]:
+def _curve(line: Curve, i: int, across: Scale, up: Scale) -> list[str]:
     places = [
         (px, py)
         for vx, vy in zip(line.x, line.y, strict=True)
