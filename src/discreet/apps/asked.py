@@ -8,11 +8,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
-from discreet.apps import range_statistic
+from discreet.apps import range_statistic, sent
 from discreet.apps.declared import LIMITS, known, text
 from discreet.apps.range_statistic import RangeStatistic, is_ranges
 from discreet.core import check
 from discreet.core.errors import InvalidArgument, PrivacyError
+from discreet.data import written
 from discreet.data.expression import Expression, col
 from discreet.queries import ask
 from discreet.queries.ask import KeySet, Query
@@ -66,6 +67,9 @@ class Asked:
     setting: Setting
     statistics: tuple[Statistic, ...]
     ranges: tuple[RangeStatistic, ...] = ()
+    whole: Budget | None = None
+    """One budget for all statistics, in place of their own amounts; ``weights`` split it."""
+    weights: tuple[Fraction, ...] | None = None
 
     def work(self) -> Work:
         """Statistics and ranges together; structures for ranges are chosen here."""
@@ -96,6 +100,10 @@ class Asked:
 
     def _parts(self) -> list[tuple[Design, list[int]]]:
         """Amounts of one kind add up, so they are designed together; deltas stay apart."""
+        if self.whole is not None:
+            queries = [one.query for one in self.statistics]
+            made = design(queries, setting=self.setting, budget=self.whole, weights=self.weights)
+            return [(made, list(range(len(queries))))]
         bundles: dict[object, list[int]] = {}
         for place, one in enumerate(self.statistics):
             kind = (place,) if one.budget.delta is not None else one.budget.rho is None
@@ -116,15 +124,23 @@ class Asked:
 
 
 def asked(
-    statistics: object, *, setting: Setting, limit: object = None, folder: Path | None = None
+    statistics: object,
+    *,
+    setting: Setting,
+    limit: object = None,
+    folder: Path | None = None,
+    together: Mapping[str, Any] | None = None,
 ) -> Asked:
     """Check statistics; every error names its place in the list.
 
     ``limit`` is that of the account as the file has it: where an amount follows from a target, it
-    is in the same currency. Without a ``folder`` keys in files are refused.
+    is in the same currency. Without a ``folder`` keys in files are refused. ``together`` is one
+    amount for all, with ``weights`` if they are not to share alike.
     """
     if not isinstance(statistics, list) or not statistics:
         raise InvalidArgument("At least one [[statistic]] is needed.")
+    if together is not None:
+        return _together(statistics, together, setting=setting, folder=folder)
     return Asked(
         setting=setting,
         statistics=tuple(
@@ -140,6 +156,38 @@ def asked(
     )
 
 
+def _together(
+    statistics: list[Any], amount: Mapping[str, Any], *, setting: Setting, folder: Path | None
+) -> Asked:
+    """Statistics without amounts of their own, which share one."""
+    known("together", amount, (*_AMOUNTS, "weights"))
+    whole, weights = _budget(amount), sent.labels(amount.get("weights"))
+    for i, one in enumerate(statistics, 1):
+        known(f"statistic {i}", one, tuple(name for name in _ASKED if name not in _AMOUNTS))
+        if is_ranges(one):
+            raise InvalidArgument("together: ranges have amounts of their own.")
+    given = {"epsilon": whole.epsilon, "delta": whole.delta, "rho": whole.rho}
+    return Asked(
+        setting=setting,
+        statistics=tuple(
+            _statistic(i, {**one, **given}, folder, setting=setting, limit=None)
+            for i, one in enumerate(statistics, 1)
+        ),
+        whole=whole,
+        weights=None if weights is None else _weights(weights),
+    )
+
+
+def _weights(given: object) -> tuple[Fraction, ...]:
+    if not isinstance(given, list):
+        raise InvalidArgument("together: weights must be a list of numbers.")
+    return tuple(check.positive("weights", one) for one in given)
+
+
+def _budget(given: Mapping[str, Any]) -> Budget:
+    return budget(**{name: sent.label(given.get(name)) for name in _AMOUNTS})
+
+
 def _statistic(
     number: int, given: Mapping[str, Any], folder: Path | None, *, setting: Setting, limit: object
 ) -> Statistic:
@@ -147,12 +195,11 @@ def _statistic(
     known(where, given, _ASKED)
     try:
         query = _query(given, folder).limited(**{name: given.get(name) for name in LIMITS})
-        within, rows = given.get("within"), given.get("rows")
+        within, rows = sent.label(given.get("within")), given.get("rows")
         wanted = None if within is None else check.positive("within", within)
-        amounts = {name: given.get(name) for name in _AMOUNTS}
-        if wanted is None or amounts["epsilon"] is not None or amounts["rho"] is not None:
-            return Statistic(query=query, budget=budget(**amounts), rows=rows, within=wanted)
-        kind = budget(epsilon=1, delta=amounts["delta"])
+        if wanted is None or given.get("epsilon") is not None or given.get("rho") is not None:
+            return Statistic(query=query, budget=_budget(given), rows=rows, within=wanted)
+        kind = _budget({"epsilon": 1, "delta": given.get("delta")})
         if _concentrated(limit) and kind.delta is None:
             kind = budget(rho=1)
         found = Statistic(query=query, budget=kind, rows=rows, found=True)
@@ -196,7 +243,7 @@ def _targeted(one: Statistic, within: Fraction, *, setting: Setting) -> Statisti
 
 def _query(given: Mapping[str, Any], folder: Path | None) -> Query:
     kind, name = given.get("kind"), given.get("name", "")
-    where, of = _condition(given.get("where")), given.get("of")
+    where, of = _condition(given.get("where")), sent.value(given.get("of"))
     keys = _keys(given.get("keys"), folder)
     if kind not in _KINDS:
         raise InvalidArgument(f"kind must be one of {', '.join(_KINDS)}; got {kind!r}.")
@@ -206,25 +253,27 @@ def _query(given: Mapping[str, Any], folder: Path | None) -> Query:
     if kind == "histogram":
         if "by" in given:
             raise InvalidArgument("a histogram takes of and edges, not by.")
-        return ask.histogram(of, edges=given.get("edges"), where=where, keys=keys, name=name)  # type: ignore[arg-type]  # checked there
+        edges = sent.labels(given.get("edges"))
+        return ask.histogram(of, edges=edges, where=where, keys=keys, name=name)
     by = _groups(given.get("by", []))
     more: dict[str, Any] = {"where": where, "by": by, "keys": keys, "name": name}
     if (kind in ("count", "units")) != (of is None):
         which = "no of" if of is not None else "of, the name of a column"
         raise InvalidArgument(f"a {kind} takes {which}.")
-    pair = of if isinstance(of, list) else [of]
+    pair = [sent.value(one) for one in of] if isinstance(of, list) else [of]
     if (kind == "covariance") != (len(pair) == 2):
         raise InvalidArgument('a covariance takes of = ["one", "other"], the rest one column.')
-    ranks = {name: given.get(name) for name in ("bins", "method")}
+    ranks: dict[str, Any] = {name: given.get(name) for name in ("bins", "method")}
+    levels = sent.labels(given.get("levels", []))
     made: dict[object, Callable[[], Query]] = {
         "count": lambda: ask.count(**more),
         "units": lambda: ask.units(**more),
-        "sum": lambda: ask.total(of, **more),  # type: ignore[arg-type]  # checked there
-        "mean": lambda: ask.mean(of, **more),  # type: ignore[arg-type]  # checked there
-        "variance": lambda: ask.variance(of, **more),  # type: ignore[arg-type]  # checked there
+        "sum": lambda: ask.total(of, **more),
+        "mean": lambda: ask.mean(of, **more),
+        "variance": lambda: ask.variance(of, **more),
         "covariance": lambda: ask.covariance(*pair, **more),
-        "median": lambda: ask.median(of, **ranks, **more),  # type: ignore[arg-type]  # checked there
-        "quantiles": lambda: ask.quantiles(of, given.get("levels", ()), **ranks, **more),  # type: ignore[arg-type]  # checked there
+        "median": lambda: ask.median(of, **ranks, **more),
+        "quantiles": lambda: ask.quantiles(of, levels, **ranks, **more),
     }
     return made[kind]()
 
@@ -241,33 +290,48 @@ def _keys(given: object, folder: Path | None) -> KeySet | None:
             raise InvalidArgument("keys: a file cannot be named here; list the values.")
         path = folder / text(found, "keys", "file")
         return ask.keys(path, columns=found.get("columns", ()), other=other)
-    values = found.get("values", [])
+    values = sent.labels(found.get("values", []))
     return ask.keys([tuple(k) if isinstance(k, list) else k for k in values], other=other)
 
 
 def _groups(given: object) -> dict[str, Expression]:
-    """Names of columns, or tables {column, cut}."""
+    """Names of columns, or tables {column, cut} or {column, expression}."""
     found: dict[str, Expression] = {}
     for one in given if isinstance(given, list) else [given]:
-        settings = known("by", {"column": one} if isinstance(one, str) else one, ("column", "cut"))
+        settings = {"column": one} if isinstance(one, str) else one
+        settings = known("by", settings, ("column", "cut", "expression"))
         name = text(settings, "by", "column")
         if name in found:
             raise InvalidArgument(f"by names {name!r} twice.")
-        found[name] = col(name).cut(settings["cut"]) if "cut" in settings else col(name)
+        found[name] = col(name)
+        if "expression" in settings:
+            found[name] = written.read(settings["expression"])
+        if "cut" in settings:
+            found[name] = found[name].cut(sent.labels(settings["cut"]))
     return found
 
 
 def _condition(given: object) -> Expression | None:
-    """A list of {column, test = value} that must all hold."""
+    """A list of {column, test = value} or {expression} that must all hold."""
     if given is None:
         return None
     found: Expression | None = None
     for one in given if isinstance(given, list) else [given]:
-        settings = known("where", one, ("column", *_TESTS))
-        column = col(text(settings, "where", "column"))
-        tests = [_TESTS[name](column, value) for name, value in settings.items() if name in _TESTS]
-        if not tests:
-            raise InvalidArgument(f"where needs one of {', '.join(_TESTS)}.")
-        for test in tests:
+        for test in _tests(one):
             found = test if found is None else found & test
     return found
+
+
+def _tests(given: object) -> list[Expression]:
+    if isinstance(given, Mapping) and "expression" in given:
+        return [sent.expression(given)]
+    settings = known("where", given, ("column", *_TESTS))
+    column = col(text(settings, "where", "column"))
+    tests = [
+        _TESTS[name](column, sent.labels(value))
+        for name, value in settings.items()
+        if name in _TESTS
+    ]
+    if not tests:
+        raise InvalidArgument(f"where needs one of {', '.join(_TESTS)}.")
+    return tests

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from discreet.apps import sent
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
 from discreet.data.expression import Expression
@@ -57,10 +58,12 @@ def range_statistic(
     Without an amount it is the smallest, in the currency, that keeps the ranges ``within``.
     """
     of: Any = given.get("of")
+    of = [sent.value(one) for one in of] if isinstance(of, list) else sent.value(of)
     more = {name: given[name] for name in _ASKED if name in given}
+    more |= {name: sent.labels(more[name]) for name in ("edges", "workload") if name in more}
     limits = Limits(**{name: given.get(name) for name in _LIMITS})
-    rows, within = given.get("rows"), given.get("within")
-    amounts = {name: given.get(name) for name in _AMOUNTS}
+    rows, within = given.get("rows"), sent.label(given.get("within"))
+    amounts = {name: sent.label(given.get(name)) for name in _AMOUNTS}
     if isinstance(of, list):
         if within is not None:
             raise InvalidArgument("within is for ranges of one column: state an amount.")

@@ -1,0 +1,128 @@
+"""A question that was sent as JSON is the question that was asked."""
+
+import datetime as dt
+import json
+from fractions import Fraction
+
+import pytest
+
+from discreet import ask, boolean, category, col, date, integer, keys, real
+from discreet.apps.asked import asked
+from discreet.apps.sent import question
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.data.plan import Limits
+from discreet.queries.budget import budget
+from discreet.queries.design import Setting, design
+from discreet.queries.ranges import workload
+from discreet.queries.ranges.grid_question import planned_grid, rectangles
+from discreet.queries.ranges.question import planned, ranges
+
+SETTING = Setting(
+    schema={
+        "age": integer(lower=0, upper=120),
+        "pay": real(lower=0, upper=1024, grid=0.25),
+        "place": category(["a", "b", "c"]),
+        "day": date(lower=dt.date(2025, 1, 1), upper=dt.date(2026, 12, 31)),
+        "well": boolean(),
+    },
+    unit="who",
+    limits=Limits(rows_per_unit=4),
+)
+OLD = (col("age") >= 65) & ~col("well")
+QUERIES = [
+    ask.count(),
+    ask.count(where=OLD, name="Old"),
+    ask.units(by="place").limited(groups_per_unit=1),
+    ask.units(by={"year": col("day").year()}),
+    ask.total("pay", by=["place", "well"]),
+    ask.mean(col("pay") / 4, where=col("day") < dt.date(2026, 6, 1)),
+    ask.variance("age"),
+    ask.covariance("age", 2 * col("pay")),
+    ask.median("age", bins=10, method="tree"),
+    ask.quantiles("pay", [Fraction(1, 3), 0.5], by="well"),
+    ask.histogram("age", edges=[18, 65]),
+    ask.histogram("place"),
+    ask.count(by="place", keys=keys(["a", "b"], other=True)),
+    ask.count(by=["place", "well"], keys=[("a", True)]),
+]
+
+
+def sent(query):
+    return json.loads(json.dumps(question(query)))
+
+
+def told(made):
+    """All that noise and reading follow from."""
+    return [
+        (q.query.title, q.query.text, q.keys, q.names, [(m.part, m.move, m.mechanism) for m in ms])
+        for q in made.questions
+        for ms in [q.measurements]
+    ], [plan.program() for plan in made.passes]
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.text)
+def test_the_same_question_arrives(query):
+    back = asked([{**sent(query), "epsilon": 0.3}], setting=SETTING)
+    local = design([query], setting=SETTING, budget=budget(epsilon=0.3))
+    assert repr(told(back.design())) == repr(told(local))
+
+
+@pytest.mark.parametrize(
+    "amount",
+    [{"epsilon": 1}, {"rho": 0.1}, {"epsilon": 1, "delta": 1e-6}],
+    ids=["pure", "concentrated", "approximate"],
+)
+@pytest.mark.parametrize("weights", [None, [1, 2, 3]])
+def test_questions_that_share_a_budget(amount, weights):
+    queries = [QUERIES[0], QUERIES[2], QUERIES[5]]
+    together = amount if weights is None else {**amount, "weights": weights}
+    back = asked([sent(one) for one in queries], setting=SETTING, together=together)
+    local = design(queries, setting=SETTING, budget=budget(**amount), weights=weights)
+    assert repr(told(back.work().design)) == repr(told(local))
+    assert back.order() == [0, 1, 2]
+
+
+def test_ranges_and_rectangles():
+    one = ranges(
+        "pay", edges=[Fraction(1, 2), 100], where=OLD, name="Pay", limits=Limits(rows_per_unit=1)
+    )
+    two = ranges("day", workload=[("2025-01-01", "2025-12-31")])
+    three = rectangles(["age", "place"], bins={"age": 10}, workload="margins")
+    back = asked([{**sent(query), "rho": 0.1} for query in (one, two, three)], setting=SETTING)
+    amount = budget(rho=0.1)
+    local = [planned(query, setting=SETTING, budget=amount) for query in (one, two)]
+    local.append(planned_grid(three, setting=SETTING, budget=amount))
+    for found, expected in zip(back.work().ranges, local, strict=True):
+        assert found.query.title == expected.query.title
+        assert found.counted.program() == expected.counted.program()
+        assert found.ranked.best.describe() == expected.ranked.best.describe()
+        assert found.guarantee.event == expected.guarantee.event
+
+
+def test_a_workload_of_another_kind_stays_here():
+    with pytest.raises(Unsupported, match="workload"):
+        question(ranges("age", workload=workload.prefixes()))
+
+
+@pytest.mark.parametrize(
+    ("statistics", "together"),
+    [
+        ([{"kind": "count", "epsilon": 1}], {"epsilon": 1}),
+        ([{"kind": "ranges", "of": "age"}], {"epsilon": 1}),
+        ([5], {"epsilon": 1}),
+        ([{"kind": "count"}], {"epsilon": 1, "weights": 5}),
+        ([{"kind": "count"}], {"epsilon": 1, "weights": [0]}),
+        ([{"kind": "count"}], {"epsilon": 1, "weights": [1, 2]}),
+        ([{"kind": "count"}], {"epsilon": 1, "much": 5}),
+        ([{"kind": "count"}], {}),
+        ([{"kind": "sum", "of": {"expression": ["col", "age"], "more": 1}, "epsilon": 1}], None),
+        ([{"kind": "sum", "of": {"expression": 5}, "epsilon": 1}], None),
+        ([{"kind": "count", "where": {"expression": ["col"]}, "epsilon": 1}], None),
+        ([{"kind": "count", "by": {"column": "x", "expression": []}, "epsilon": 1}], None),
+        ([{"kind": "count", "by": "place", "keys": {"file": "/etc/passwd"}, "epsilon": 1}], None),
+        ([{"kind": "count", "epsilon": {"number": "1e9"}}], None),
+    ],
+)
+def test_what_makes_no_sense_is_refused(statistics, together):
+    with pytest.raises(InvalidArgument):
+        asked(statistics, setting=SETTING, together=together).work()
