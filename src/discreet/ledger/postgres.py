@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeAlias
@@ -96,11 +96,15 @@ def _script(text: str, connection: Connection) -> None:
     connection.execute(text)
 
 
+Migration: TypeAlias = Callable[[Connection], None]
 # The n-th function leads from version n to n + 1; append only.
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
-    partial(_script, _FIRST),
-    partial(_script, _CROWDS),
-)
+MIGRATIONS: tuple[Migration, ...] = (partial(_script, _FIRST), partial(_script, _CROWDS))
+SCHEMA = "discreet"
+
+
+def migrations(*scripts: str) -> tuple[Migration, ...]:
+    """The versions of another store than the ledger's, kept with the same care."""
+    return tuple(partial(_script, text) for text in scripts)
 
 
 class PostgresStore:
@@ -116,11 +120,13 @@ class PostgresStore:
 
     lock = " FOR UPDATE"
 
-    def __init__(self, url: str) -> None:
+    def __init__(
+        self, url: str, *, schema: str = SCHEMA, versions: Sequence[Migration] = MIGRATIONS
+    ) -> None:
         # A function of the address, not of self: without a cycle the pool closes as soon as it may.
-        self._pool: Pool[Connection] = Pool(partial(_connect, url), lambda c: c.close())
+        self._pool: Pool[Connection] = Pool(partial(_connect, url, schema), lambda c: c.close())
         with self._pool.borrow() as connection, _own_errors(), connection.transaction():
-            _migrate(connection)
+            _migrate(connection, schema, versions)
 
     @contextmanager
     def write(self) -> Iterator[Session]:
@@ -137,7 +143,7 @@ class PostgresStore:
         self._pool.close()
 
 
-def _connect(url: str) -> Connection:
+def _connect(url: str, schema: str) -> Connection:
     try:
         import psycopg  # noqa: PLC0415 — an extra
     except ImportError:
@@ -146,7 +152,7 @@ def _connect(url: str) -> Connection:
         ) from None
     with _own_errors():
         connection = psycopg.connect(url, autocommit=True)
-        connection.execute("SET search_path = discreet, pg_temp")
+        connection.execute(f"SET search_path = {schema}, pg_temp")
         # A commit that returns must survive a crash of the server, whatever its default is.
         connection.execute("SET synchronous_commit = on")
         connection.execute("SET default_transaction_isolation = 'read committed'")
@@ -175,14 +181,14 @@ def _own_errors() -> Iterator[None]:
         ) from None
 
 
-def _migrate(connection: Connection) -> None:
+def _migrate(connection: Connection, schema: str, versions: Sequence[Migration]) -> None:
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
-    connection.execute("CREATE SCHEMA IF NOT EXISTS discreet")
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
     connection.execute("CREATE TABLE IF NOT EXISTS version (version BIGINT NOT NULL)")
     row = connection.execute("SELECT max(version) FROM version").fetchone()
     version = (row and row[0]) or 0
-    check_version(version, len(MIGRATIONS))
-    for step in MIGRATIONS[version:]:
+    check_version(version, len(versions))
+    for step in versions[version:]:
         step(connection)
-    if version < len(MIGRATIONS):
-        connection.execute("INSERT INTO version VALUES (%s)", (len(MIGRATIONS),))
+    if version < len(versions):
+        connection.execute("INSERT INTO version VALUES (%s)", (len(versions),))

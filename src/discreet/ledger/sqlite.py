@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from discreet.ledger.store import Pool, Session, StoreFailure, Value, check_version
 
@@ -98,11 +98,14 @@ def _script(text: str, connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+Migration: TypeAlias = Callable[[sqlite3.Connection], None]
 # The n-th function leads from version n to n + 1; append only.
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
-    partial(_script, _FIRST),
-    partial(_script, _CROWDS),
-)
+MIGRATIONS: tuple[Migration, ...] = (partial(_script, _FIRST), partial(_script, _CROWDS))
+
+
+def migrations(*scripts: str) -> tuple[Migration, ...]:
+    """The versions of another store than the ledger's, kept with the same care."""
+    return tuple(partial(_script, text) for text in scripts)
 
 
 class SqliteStore:
@@ -114,11 +117,11 @@ class SqliteStore:
 
     lock = ""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, versions: Sequence[Migration] = MIGRATIONS) -> None:
         # A function of the path, not of self: without a cycle the pool closes as soon as it may.
         self._pool: Pool[sqlite3.Connection] = Pool(partial(_connect, path), lambda c: c.close())
         with self._pool.borrow() as connection, _own_errors():
-            _migrate(connection)
+            _migrate(connection, versions)
 
     @contextmanager
     def write(self) -> Iterator[Session]:
@@ -192,14 +195,14 @@ def _use_wal(connection: sqlite3.Connection) -> None:
         time.sleep(0.01)
 
 
-def _migrate(connection: sqlite3.Connection) -> None:
+def _migrate(connection: sqlite3.Connection, versions: Sequence[Migration]) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        check_version(version, len(MIGRATIONS))
-        for step in MIGRATIONS[version:]:
+        check_version(version, len(versions))
+        for step in versions[version:]:
             step(connection)
-        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute(f"PRAGMA user_version = {len(versions)}")
         connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
