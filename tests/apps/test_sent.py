@@ -75,8 +75,9 @@ def test_the_same_question_arrives(query):
 @pytest.mark.parametrize("weights", [None, [1, 2, 3]])
 def test_questions_that_share_a_budget(amount, weights):
     queries = [QUERIES[0], QUERIES[2], QUERIES[5]]
-    together = amount if weights is None else {**amount, "weights": weights}
-    back = asked([sent(one) for one in queries], setting=SETTING, together=together)
+    shares = zip(queries, weights or [1, 1, 1], strict=True)
+    words = [{**sent(one), **amount, "weight": weight} for one, weight in shares]
+    back = asked(words, setting=SETTING)
     local = design(queries, setting=SETTING, budget=budget(**amount), weights=weights)
     assert repr(told(back.work().design)) == repr(told(local))
     assert back.order() == [0, 1, 2]
@@ -104,25 +105,28 @@ def test_a_workload_of_another_kind_stays_here():
         question(ranges("age", workload=workload.prefixes()))
 
 
+def test_only_equal_amounts_are_shared():
+    words = {"kind": "count", "weight": 1}
+    given = [{**words, "epsilon": 1}, {**words, "epsilon": 1}, {**words, "epsilon": 2}]
+    assert asked(given, setting=SETTING).work().guarantee.epsilon(0) == 3
+
+
 @pytest.mark.parametrize(
-    ("statistics", "together"),
+    "statistic",
     [
-        ([{"kind": "count", "epsilon": 1}], {"epsilon": 1}),
-        ([{"kind": "ranges", "of": "age"}], {"epsilon": 1}),
-        ([5], {"epsilon": 1}),
-        ([{"kind": "count"}], {"epsilon": 1, "weights": 5}),
-        ([{"kind": "count"}], {"epsilon": 1, "weights": [0]}),
-        ([{"kind": "count"}], {"epsilon": 1, "weights": [1, 2]}),
-        ([{"kind": "count"}], {"epsilon": 1, "much": 5}),
-        ([{"kind": "count"}], {}),
-        ([{"kind": "sum", "of": {"expression": ["col", "age"], "more": 1}, "epsilon": 1}], None),
-        ([{"kind": "sum", "of": {"expression": 5}, "epsilon": 1}], None),
-        ([{"kind": "count", "where": {"expression": ["col"]}, "epsilon": 1}], None),
-        ([{"kind": "count", "by": {"column": "x", "expression": []}, "epsilon": 1}], None),
-        ([{"kind": "count", "by": "place", "keys": {"file": "/etc/passwd"}, "epsilon": 1}], None),
-        ([{"kind": "count", "epsilon": {"number": "1e9"}}], None),
+        5,
+        {"kind": "count", "epsilon": 1, "weight": 0},
+        {"kind": "count", "epsilon": 1, "weight": "much"},
+        {"kind": "count", "within": 5, "weight": 1},
+        {"kind": "ranges", "of": "age", "epsilon": 1, "weight": 1},
+        {"kind": "sum", "of": {"expression": ["col", "age"], "more": 1}, "epsilon": 1},
+        {"kind": "sum", "of": {"expression": 5}, "epsilon": 1},
+        {"kind": "count", "where": {"expression": ["col"]}, "epsilon": 1},
+        {"kind": "count", "by": {"column": "x", "expression": []}, "epsilon": 1},
+        {"kind": "count", "by": "place", "keys": {"file": "/etc/passwd"}, "epsilon": 1},
+        {"kind": "count", "epsilon": {"number": "1e9"}},
     ],
 )
-def test_what_makes_no_sense_is_refused(statistics, together):
+def test_what_makes_no_sense_is_refused(statistic):
     with pytest.raises(InvalidArgument):
-        asked(statistics, setting=SETTING, together=together).work()
+        asked([statistic], setting=SETTING).work()

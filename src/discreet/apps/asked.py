@@ -36,7 +36,7 @@ _SUMS = ("sum", "mean", "variance", "covariance")
 _KINDS = ("count", "units", "histogram", *_SUMS, "median", "quantiles", "ranges")
 _RANKS = ("levels", "bins", "method")
 _ROWS = ("by", "keys", "edges", "where", "rows")
-_ASKED = ("name", "kind", "of", *_ROWS, *_RANKS, *LIMITS, "within", *_AMOUNTS)
+_ASKED = ("name", "kind", "of", *_ROWS, *_RANKS, *LIMITS, "within", "weight", *_AMOUNTS)
 _OWN: Mapping[str, tuple[str, ...]] = {
     "edges": ("histogram",),
     "levels": ("quantiles",),
@@ -50,7 +50,8 @@ class Statistic:
     """One statistic of the file: the question, what it may cost, the rows that are expected.
 
     ``within`` is the half-width (95%) that is wanted. Without an amount the budget is the smallest
-    that meets it, and ``found`` says so.
+    that meets it, and ``found`` says so. Statistics with a ``weight`` and the same amount share it,
+    in proportion to their weights.
     """
 
     query: Query
@@ -58,6 +59,7 @@ class Statistic:
     rows: int | None
     within: Fraction | None = None
     found: bool = False
+    weight: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +69,6 @@ class Asked:
     setting: Setting
     statistics: tuple[Statistic, ...]
     ranges: tuple[RangeStatistic, ...] = ()
-    whole: Budget | None = None
-    """One budget for all statistics, in place of their own amounts; ``weights`` split it."""
-    weights: tuple[Fraction, ...] | None = None
 
     def work(self) -> Work:
         """Statistics and ranges together; structures for ranges are chosen here."""
@@ -100,19 +99,20 @@ class Asked:
 
     def _parts(self) -> list[tuple[Design, list[int]]]:
         """Amounts of one kind add up, so they are designed together; deltas stay apart."""
-        if self.whole is not None:
-            queries = [one.query for one in self.statistics]
-            made = design(queries, setting=self.setting, budget=self.whole, weights=self.weights)
-            return [(made, list(range(len(queries))))]
         bundles: dict[object, list[int]] = {}
         for place, one in enumerate(self.statistics):
-            kind = (place,) if one.budget.delta is not None else one.budget.rho is None
+            kind: object = (place,) if one.budget.delta is not None else one.budget.rho is None
+            if one.weight is not None:
+                kind = one.budget
             bundles.setdefault(kind, []).append(place)
         return [(self._bundle(places), places) for places in bundles.values()]
 
     def _bundle(self, places: Sequence[int]) -> Design:
         chosen = [self.statistics[place] for place in places]
-        if len(chosen) == 1:
+        weights: list[Fraction] | None = [one.weight for one in chosen if one.weight is not None]
+        if weights:
+            whole = chosen[0].budget
+        elif len(chosen) == 1:
             whole, weights = chosen[0].budget, None
         else:
             weights = [one.budget.rho or one.budget.epsilon or Fraction(0) for one in chosen]
@@ -124,23 +124,15 @@ class Asked:
 
 
 def asked(
-    statistics: object,
-    *,
-    setting: Setting,
-    limit: object = None,
-    folder: Path | None = None,
-    together: Mapping[str, Any] | None = None,
+    statistics: object, *, setting: Setting, limit: object = None, folder: Path | None = None
 ) -> Asked:
     """Check statistics; every error names its place in the list.
 
     ``limit`` is that of the account as the file has it: where an amount follows from a target, it
-    is in the same currency. Without a ``folder`` keys in files are refused. ``together`` is one
-    amount for all, with ``weights`` if they are not to share alike.
+    is in the same currency. Without a ``folder`` keys in files are refused.
     """
     if not isinstance(statistics, list) or not statistics:
         raise InvalidArgument("At least one [[statistic]] is needed.")
-    if together is not None:
-        return _together(statistics, together, setting=setting, folder=folder)
     return Asked(
         setting=setting,
         statistics=tuple(
@@ -154,34 +146,6 @@ def asked(
             if is_ranges(one)
         ),
     )
-
-
-def _together(
-    statistics: list[Any], amount: Mapping[str, Any], *, setting: Setting, folder: Path | None
-) -> Asked:
-    """Statistics without amounts of their own, which share one."""
-    known("together", amount, (*_AMOUNTS, "weights"))
-    whole, weights = _budget(amount), sent.labels(amount.get("weights"))
-    for i, one in enumerate(statistics, 1):
-        known(f"statistic {i}", one, tuple(name for name in _ASKED if name not in _AMOUNTS))
-        if is_ranges(one):
-            raise InvalidArgument("together: ranges have amounts of their own.")
-    given = {"epsilon": whole.epsilon, "delta": whole.delta, "rho": whole.rho}
-    return Asked(
-        setting=setting,
-        statistics=tuple(
-            _statistic(i, {**one, **given}, folder, setting=setting, limit=None)
-            for i, one in enumerate(statistics, 1)
-        ),
-        whole=whole,
-        weights=None if weights is None else _weights(weights),
-    )
-
-
-def _weights(given: object) -> tuple[Fraction, ...]:
-    if not isinstance(given, list):
-        raise InvalidArgument("together: weights must be a list of numbers.")
-    return tuple(check.positive("weights", one) for one in given)
 
 
 def _budget(given: Mapping[str, Any]) -> Budget:
@@ -198,7 +162,16 @@ def _statistic(
         within, rows = sent.label(given.get("within")), given.get("rows")
         wanted = None if within is None else check.positive("within", within)
         if wanted is None or given.get("epsilon") is not None or given.get("rho") is not None:
-            return Statistic(query=query, budget=_budget(given), rows=rows, within=wanted)
+            weight = sent.label(given.get("weight"))
+            return Statistic(
+                query=query,
+                budget=_budget(given),
+                rows=rows,
+                within=wanted,
+                weight=None if weight is None else check.positive("weight", weight),
+            )
+        if "weight" in given:
+            raise InvalidArgument("weight splits an amount: state epsilon or rho.")
         kind = _budget({"epsilon": 1, "delta": given.get("delta")})
         if _concentrated(limit) and kind.delta is None:
             kind = budget(rho=1)

@@ -1,0 +1,1 @@
+"""Ask a server as if its tables were here."""

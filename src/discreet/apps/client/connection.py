@@ -1,0 +1,174 @@
+"""HTTP to a server, with the standard library: a token, patience, and errors by their names."""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import json
+import ssl
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from discreet.core.errors import (
+    BudgetExceeded,
+    InvalidArgument,
+    NotCertified,
+    OutOfDomain,
+    PrivacyError,
+    RelationMismatch,
+    Unsupported,
+)
+
+PATIENCE = 60.0
+"""Seconds after which a server that cannot be reached, or is busy, is given up."""
+_ROOT = "/api/v1"
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+_TIMEOUT = 30.0
+_BUSY = (429, 502, 503, 504)
+_KINDS: Mapping[str, type[PrivacyError]] = {
+    "budget-exceeded": BudgetExceeded,
+    "invalid-argument": InvalidArgument,
+    "not-certified": NotCertified,
+    "out-of-domain": OutOfDomain,
+    "relation-mismatch": RelationMismatch,
+    "unsupported": Unsupported,
+}
+
+
+class ServerRefused(PrivacyError):
+    """The server does not let this token do that, or knows no such thing; nothing was spent."""
+
+
+class ServerSilent(PrivacyError):
+    """No answer in time. Asking again with the same request_id is charged at most once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """Where a server is and who asks. Threads may share it; each has a socket of its own."""
+
+    host: str
+    port: int | None
+    prefix: str
+    context: ssl.SSLContext | None = field(repr=False)
+    token: str = field(repr=False)
+    patience: float = PATIENCE
+    _local: threading.local = field(default_factory=threading.local, repr=False)
+
+    def get(self, *path: str) -> Any:
+        """What stands at an address."""
+        return self._patiently("GET", path, None)
+
+    def post(self, *path: str, body: Mapping[str, Any]) -> Any:
+        """The answer to a request that the server recognises when it comes twice."""
+        return self._patiently("POST", path, json.dumps(body, allow_nan=False).encode())
+
+    def _patiently(self, method: str, path: tuple[str, ...], body: bytes | None) -> Any:
+        """Every request here may be repeated: planning spends nothing, a release has its id."""
+        ends, pause = time.monotonic() + self.patience, _FIRST_PAUSE
+        while True:
+            try:
+                status, wait, content = self._once(method, path, body)
+            except ssl.SSLError as error:
+                raise ServerRefused(f"{self.host}: no trusted connection: {error}.") from None
+            except (OSError, http.client.HTTPException) as error:
+                status, wait = 0, None
+                content = {"detail": f"no connection ({type(error).__name__})"}
+            if 200 <= status < 300:
+                return content
+            if status and status not in _BUSY:
+                raise _refusal(status, content)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+            rest = pause if wait is None else max(wait, _FIRST_PAUSE)
+            if time.monotonic() + rest > ends:
+                raise ServerSilent(f"{self.host}: {_detail(content)}; try again later.")
+            time.sleep(rest)
+
+    def _once(
+        self, method: str, path: tuple[str, ...], body: bytes | None
+    ) -> tuple[int, float | None, Any]:
+        headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/json"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        address = "/".join([self.prefix + _ROOT, *(quote(part, safe="") for part in path)])
+        socket = self._socket()
+        try:
+            socket.request(method, address, body=body, headers=headers)
+            response = socket.getresponse()
+            text = response.read()
+        except BaseException:
+            socket.close()  # what was half read belongs to nobody
+            raise
+        wait = response.getheader("Retry-After", "")
+        return response.status, float(wait) if wait.isdigit() else None, _content(text)
+
+    def _socket(self) -> http.client.HTTPConnection:
+        held: http.client.HTTPConnection | None = getattr(self._local, "held", None)
+        if held is None:
+            held = (
+                http.client.HTTPConnection(self.host, self.port, timeout=_TIMEOUT)
+                if self.context is None
+                else http.client.HTTPSConnection(
+                    self.host, self.port, timeout=_TIMEOUT, context=self.context
+                )
+            )
+            self._local.held = held
+        return held
+
+
+def connection(url: str, token: str, *, patience: float, authority: str | None) -> Connection:
+    """A checked address; nothing is sent yet.
+
+    A token is a password: over plain HTTP it goes to this machine alone.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
+        raise InvalidArgument("url must be http://HOST:PORT or https://HOST.")
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise InvalidArgument("token must be one that the server has shown, without spaces.")
+    if parts.scheme == "http" and not _loopback(parts.hostname):
+        raise InvalidArgument(
+            f"url: plain HTTP would show the token to the network; use https://{parts.hostname}."
+        )
+    context = ssl.create_default_context(cafile=authority) if parts.scheme == "https" else None
+    return Connection(
+        host=parts.hostname,
+        port=parts.port,
+        prefix=parts.path.rstrip("/"),
+        context=context,
+        token=token,
+        patience=patience,
+    )
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _content(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return {"detail": "the answer is not JSON"}
+
+
+def _refusal(status: int, content: Any) -> PrivacyError:
+    code = content.get("code") if isinstance(content, Mapping) else None
+    return _KINDS.get(str(code), ServerRefused)(f"{_detail(content)} (HTTP {status})")
+
+
+def named(problem: str | None, detail: str) -> PrivacyError:
+    """The error of a job that failed."""
+    return _KINDS.get(str(problem), ServerRefused)(detail)
+
+
+def _detail(content: Any) -> str:
+    found = content.get("detail") if isinstance(content, Mapping) else None
+    return found if isinstance(found, str) else "the server refused"
