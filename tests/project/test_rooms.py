@@ -27,7 +27,7 @@ ALLOWED = {
     "disclosure": {"narwhals", "numpy", "scipy"},
     "report": {"numpy", "matplotlib*"},
     "studies": {"duckdb*", "numpy", "scipy"},
-    "apps": {"click", "numpy", "rich"},
+    "apps": {"click", "fastapi", "jinja2", "numpy", "pydantic", "rich", "starlette", "uvicorn"},
     "table": set(),
     "local": {"narwhals", "numpy"},
     "__init__.py": set(),

@@ -28,7 +28,7 @@ class Standing:
         """What is left, in the currency of the limit."""
         if self.account is not None:
             return float(self.account.remaining)
-        return _whole(self.limit)
+        return whole(self.limit)
 
     def affords(self, cost: Guarantee) -> bool:
         """Whether the cost would be granted now."""
@@ -39,7 +39,7 @@ class Standing:
 
     def share(self, cost: Guarantee) -> float:
         """The part of the whole limit that a cost takes by itself; squares of mu add up."""
-        part = amount(cost, self.limit) / _whole(self.limit)
+        part = amount(cost, self.limit) / whole(self.limit)
         return part**2 if isinstance(self.limit.event, events.Gdp) else part
 
 
@@ -95,7 +95,8 @@ def limit_in_words(limit: Guarantee) -> str:
             return describe(limit.event)
 
 
-def _whole(limit: Guarantee) -> float:
+def whole(limit: Guarantee) -> float:
+    """All of a limit, in its currency."""
     match limit.event:
         case events.Pure(epsilon) | events.Approx(epsilon, _):
             return float(epsilon)

@@ -1,0 +1,1 @@
+"""A private query service for teams: pages and a JSON interface over the same functions."""

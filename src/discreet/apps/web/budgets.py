@@ -1,0 +1,80 @@
+"""Budgets of people: an account for each, under the account of the table."""
+
+from __future__ import annotations
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.apps.web.config import Config, TableConfig
+from discreet.apps.web.people import Person
+from discreet.core.errors import InvalidArgument
+from discreet.ledger.account import Account
+from discreet.ledger.ledger import Ledger
+from discreet.ledger.store import Store
+
+
+class Budgets:
+    """Which account of the ledger a person pays from.
+
+    The terms of an account never change. A new limit is a new account beside the old one: what was
+    spent stays in the history, and the account of the table bounds all of them together.
+    """
+
+    def __init__(self, config: Config, store: Store, ledger: Ledger) -> None:
+        self._config = config
+        self._store = store
+        self._ledger = ledger
+        self._known: dict[str, Account] = {}
+        for table in config.tables.values():
+            self._known[table.account] = ledger.account(table.account, limit=table.limit)
+
+    def of_table(self, table: TableConfig) -> Account:
+        """The account that bounds all others."""
+        return self._known[table.account]
+
+    def of(self, person: str, table: TableConfig) -> Account | None:
+        """The account of a person; None if the owner has opened none."""
+        with self._store.read() as session:
+            found = session.run(
+                "SELECT account FROM budgets WHERE person = ? AND subject = ?", person, table.name
+            )
+        return self.account(found[0][0]) if found else None
+
+    def paying(self, who: Person, table: TableConfig) -> Account | None:
+        """The account of a person; an analyst's first one is opened with the table's default."""
+        found = self.of(who.name, table)
+        if found is None and who.role == "analyst" and table.analyst_limit is not None:
+            return self._open(who.name, table, table.analyst_limit, number=1)
+        return found
+
+    def account(self, name: str) -> Account:
+        """An account by its name; its terms are remembered, what is left is read each time."""
+        if name not in self._known:
+            self._known[name] = self._ledger.account(name)
+        return self._known[name]
+
+    def set_limit(self, person: str, table: TableConfig, limit: Guarantee) -> Account:
+        """From now on a person may spend this much more from the table."""
+        with self._store.read() as session:
+            if not session.run("SELECT 1 FROM people WHERE name = ?", person):
+                raise InvalidArgument(f"There is nobody called {person!r}.")
+            found = session.run(
+                "SELECT number FROM budgets WHERE person = ? AND subject = ?", person, table.name
+            )
+        return self._open(person, table, limit, number=found[0][0] + 1 if found else 1)
+
+    def holders(self) -> dict[str, tuple[str, str]]:
+        """Table and person of each account that is in use."""
+        with self._store.read() as session:
+            rows = session.run("SELECT account, subject, person FROM budgets")
+        return {account: (table, person) for account, table, person in rows}
+
+    def _open(self, person: str, table: TableConfig, limit: Guarantee, *, number: int) -> Account:
+        name = f"{table.account}/{person}" + ("" if number == 1 else f"/{number}")
+        account = self._ledger.account(name, limit=limit, parent=table.account)
+        with self._store.write() as session:
+            session.run(
+                "INSERT INTO budgets (person, subject, account, number) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (person, subject) DO UPDATE SET account = excluded.account, "
+                "number = excluded.number WHERE budgets.number < excluded.number",
+                *(person, table.name, name, number),
+            )
+        return account

@@ -1,0 +1,267 @@
+"""Plans: what questions cost and how exact they will be, from declarations alone."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.apps.asked import Asked, Statistic, asked
+from discreet.apps.cli.budget import Standing, amount
+from discreet.apps.cli.ranges import range_content
+from discreet.apps.web.answers import (
+    Alternative,
+    BudgetShown,
+    Planned,
+    Point,
+    RangesPlanned,
+    StatisticPlanned,
+    Structure,
+)
+from discreet.apps.web.config import TableConfig
+from discreet.core.errors import InvalidArgument, PrivacyError
+from discreet.ledger.account import Account
+from discreet.queries.budget import Budget, budget
+from discreet.queries.design import Design, Setting, design
+from discreet.queries.forecast import Forecast, forecast
+from discreet.report.words import plainly
+from discreet.table.charge import protection
+from discreet.table.ranges import AnyPlanned
+from discreet.table.release import worth
+from discreet.table.work import Work
+
+LEVEL = 0.95
+MOST_STATISTICS = 50
+_FACTORS = (Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1), *map(Fraction, (2, 4, 8)))
+_DELTA = Fraction(1, 10**6)
+_STRUCTURES = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Statistics of one table, checked, designed and priced."""
+
+    text: str
+    asked: Asked
+    work: Work
+
+    @property
+    def title(self) -> str:
+        """What is asked, in a few words."""
+        return "; ".join(self.work.titles)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What all of it costs."""
+        return self.work.guarantee
+
+
+def question(table: TableConfig, statistics: object) -> Question:
+    """Check statistics in the words of a release file; known ones are remembered."""
+    if not isinstance(statistics, Sequence) or isinstance(statistics, str):
+        raise InvalidArgument("statistics must be a list of questions.")
+    if not 0 < len(statistics) <= MOST_STATISTICS:
+        raise InvalidArgument(f"statistics must be 1 to {MOST_STATISTICS} questions.")
+    return _question(_Named(table), canonical(statistics))
+
+
+def canonical(statistics: object) -> str:
+    """One text for one list of questions."""
+    try:
+        return json.dumps(statistics, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except (ValueError, TypeError, RecursionError):
+        raise InvalidArgument("statistics must be made of what JSON knows.") from None
+
+
+class _Named:
+    """A table as a key of the memory: there is one configuration for each name in a process."""
+
+    def __init__(self, table: TableConfig) -> None:
+        self.table = table
+
+    def __hash__(self) -> int:
+        return hash(self.table.name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Named) and other.table is self.table
+
+
+@lru_cache(maxsize=1024)
+def _question(named: _Named, text: str) -> Question:
+    table = named.table
+    limit = {table.currency: 1}
+    try:
+        found = asked(json.loads(text), setting=table.setting, limit=limit)
+        return Question(text=text, asked=found, work=found.work())
+    except PrivacyError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        # Only what the caller wrote was looked at, so nothing private can have caused this.
+        raise InvalidArgument("statistics: cannot be understood; check types and sizes.") from None
+
+
+def plan(
+    table: TableConfig,
+    asked_for: Question,
+    *,
+    account: Account | None,
+    shown: BudgetShown | None,
+    compare: bool,
+) -> Planned:
+    """The plan for the holder of an account; nothing is read or spent."""
+    standing = _limit(table)
+    if account is not None:
+        standing = Standing(name=account.name, limit=account.limit, account=account)
+    cost = _finite(amount(asked_for.guarantee, standing.limit))
+    return Planned(
+        table=table.name,
+        **_public(_Named(table), asked_for.text, compare=compare),
+        cost=cost,
+        share=_finite(standing.share(asked_for.guarantee)),
+        budget=shown,
+        after=None if shown is None or cost is None else _after(shown, cost),
+        affordable=account is not None and account.affords(asked_for.guarantee),
+        level=LEVEL,
+    )
+
+
+def _after(shown: BudgetShown, cost: float) -> float:
+    """What a display says is left; the ledger decides."""
+    if shown.currency == "mu":
+        return math.sqrt(max(shown.remaining**2 - cost**2, 0.0))
+    return max(shown.remaining - cost, 0.0)
+
+
+@lru_cache(maxsize=1024)
+def _public(named: _Named, text: str, *, compare: bool) -> Mapping[str, Any]:
+    """All of a plan that does not depend on who asks."""
+    table, found = named.table, _question(named, text)
+    work, setting = found.work, found.asked.setting
+    statistics: dict[int, StatisticPlanned] = {}
+    for place, one, index in _questions(found.asked, work):
+        statistics[place] = _statistic(table, one, work, index, compare=compare)
+    return {
+        "statistics": tuple(statistics[place] for place in sorted(statistics)),
+        "ranges": tuple(_ranges(table, one) for one in work.ranges),
+        "worth": worth(found.guarantee),
+        "promise": plainly(found.guarantee),
+        "protects": protection(setting),
+        "passes": len(work.passes),
+    }
+
+
+def _questions(given: Asked, work: Work) -> list[tuple[int, Statistic, int]]:
+    """Place in the list, statistic, and its number in the design."""
+    if work.design is None:
+        return []
+    return [(place, given.statistics[place], i) for i, place in enumerate(given.order())]
+
+
+def _statistic(
+    table: TableConfig, one: Statistic, work: Work, index: int, *, compare: bool
+) -> StatisticPlanned:
+    planned = work.design
+    if planned is None:  # pragma: no cover - there is a question, so there is a design
+        raise InvalidArgument("statistics: there is no question.")
+    asked_for = planned.questions[index]
+    rows = one.rows or table.rows
+    error = forecast(asked_for, rows=rows, level=LEVEL)
+    return StatisticPlanned(
+        name=asked_for.query.title,
+        asked=asked_for.query.text,
+        budget=str(one.budget),
+        share=_finite(_limit(table).share(asked_for.guarantee)),
+        groups=error.groups,
+        std=_finite(error.std),
+        width=_finite(error.width),
+        level=error.level,
+        rows=error.rows,
+        step=error.step,
+        mechanism=planned.words(asked_for),
+        target=None if one.within is None else float(one.within),
+        met=None if one.within is None else (error.width or math.inf) <= one.within,
+        amount=amounts(one.budget),
+        alternatives=_alternatives(table.setting, one, rows) if compare else (),
+        curve=_curve(table.setting, one, rows) if compare else (),
+    )
+
+
+def _one(setting: Setting, one: Statistic, price: Budget, rows: int | None) -> Forecast:
+    made: Design = design([one.query], setting=setting, budget=price)
+    return forecast(made.questions[0], rows=rows, level=LEVEL)
+
+
+def _alternatives(setting: Setting, one: Statistic, rows: int | None) -> tuple[Alternative, ...]:
+    """The same question with other noise, at the same epsilon."""
+    if one.budget.epsilon is None:
+        return ()
+    prices = {
+        "Laplace noise, pure epsilon": Budget(epsilon=one.budget.epsilon),
+        "Gaussian noise, epsilon and delta": Budget(
+            epsilon=one.budget.epsilon, delta=one.budget.delta or _DELTA
+        ),
+    }
+    found = []
+    for name, price in prices.items():
+        try:
+            error = _one(setting, one, price, rows)
+        except PrivacyError:
+            continue
+        chosen = (price.delta is None) == (one.budget.delta is None)
+        found.append(
+            Alternative(
+                name=name, std=_finite(error.std), width=_finite(error.width), chosen=chosen
+            )
+        )
+    return tuple(found)
+
+
+def _curve(setting: Setting, one: Statistic, rows: int | None) -> tuple[Point, ...]:
+    points = []
+    for factor in _FACTORS:
+        price = scaled(one.budget, factor)
+        error = _one(setting, one, price, rows)
+        at = float(price.rho or price.epsilon or 0)
+        points.append(Point(amount=at, std=_finite(error.std), width=_finite(error.width)))
+    return tuple(points)
+
+
+def scaled(price: Budget, factor: Fraction) -> Budget:
+    """The same kind of budget, so many times as large; delta stays."""
+    if price.rho is not None:
+        return replace(price, rho=price.rho * factor)
+    return budget(epsilon=(price.epsilon or 0) * factor, delta=price.delta)
+
+
+def _ranges(table: TableConfig, one: AnyPlanned) -> RangesPlanned:
+    content = range_content(one, _limit(table))
+    kept = {name: content[name] for name in ("name", "asked", "budget", "share", "cells")}
+    return RangesPlanned(
+        **kept,
+        workload=content["workload"],
+        shown=tuple(content["shown"]),
+        structures=tuple(
+            Structure(name=e["structure"], rmse=e["rmse"], errors=tuple(e["errors"]))
+            for e in content["structures"][:_STRUCTURES]
+        ),
+        width=content["width"],
+    )
+
+
+def amounts(price: Budget) -> dict[str, float]:
+    """A budget as it stands in a question."""
+    parts = {"epsilon": price.epsilon, "delta": price.delta, "rho": price.rho}
+    return {name: float(part) for name, part in parts.items() if part is not None}
+
+
+def _limit(table: TableConfig) -> Standing:
+    return Standing(name=table.account, limit=table.limit, account=None)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,133 @@
+"""The tables of a service: declared, priced, and opened once in each process."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Literal, cast
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.apps.cli.budget import limit_in_words, whole
+from discreet.apps.web.answers import BudgetShown, ColumnShown, Currency, TableShown
+from discreet.apps.web.config import TableConfig
+from discreet.core import events
+from discreet.core.relation import Relation
+from discreet.data import schema
+from discreet.data.schema import Declared
+from discreet.ledger.account import Account
+from discreet.table.charge import protection
+from discreet.table.table import Table, table
+
+
+class Opener:
+    """Opens the source of each table once; threads share it."""
+
+    def __init__(self) -> None:
+        self._sources: dict[str, Any] = {}
+        self._turn = threading.Lock()
+
+    def open(self, config: TableConfig, account: Account) -> Table:
+        """The table, charged to an account. Its rows are not read."""
+        with self._turn:
+            source = self._sources.get(config.name)
+            if source is None:
+                made = _opened(config, account)
+                self._sources[config.name] = made.source
+                return made
+        return Table(source=source, setting=config.setting, account=account)
+
+
+def _opened(config: TableConfig, account: Account) -> Table:
+    setting = config.setting
+    return table(
+        config.source,
+        columns=setting.schema,
+        unit=setting.unit,
+        rows_per_unit=setting.limits.rows_per_unit,
+        groups_per_unit=setting.limits.groups_per_unit,
+        rows_per_unit_and_group=setting.limits.rows_per_unit_and_group,
+        account=account,
+        relation=setting.relation,
+        delimiter=config.delimiter,
+        engine=config.engine,
+        spark=config.spark,
+    )
+
+
+def shown(config: TableConfig, *, own: BudgetShown | None, whole: BudgetShown) -> TableShown:
+    """What is declared about a table, and what is left."""
+    limits = config.setting.limits
+    names = {Relation.ADD_REMOVE: "add_remove", Relation.REPLACE_ONE: "replace_one"}
+    return TableShown(
+        name=config.name,
+        title=config.title,
+        description=config.description,
+        unit=config.setting.unit,
+        relation=cast("Literal['add_remove', 'replace_one']", names[config.setting.relation]),
+        protects=protection(config.setting),
+        rows_per_unit=limits.rows_per_unit,
+        groups_per_unit=limits.groups_per_unit,
+        rows_per_unit_and_group=limits.rows_per_unit_and_group,
+        rows=config.rows,
+        columns=tuple(_column(name, one) for name, one in config.setting.schema.items()),
+        budget=own,
+        table_budget=whole,
+    )
+
+
+def budget_of(account: Account) -> BudgetShown:
+    """An account in the currency of its limit."""
+    return standing(account.name, account.limit, float(account.remaining))
+
+
+def standing(name: str, limit: Guarantee, remaining: float) -> BudgetShown:
+    """A limit and what is left of it."""
+    currency: Currency = "epsilon"
+    delta = None
+    match limit.event:
+        case events.Zcdp():
+            currency = "rho"
+        case events.Gdp():
+            currency = "mu"
+        case events.Approx(_, failure) if failure:
+            delta = float(failure)
+    return BudgetShown(
+        account=name,
+        currency=currency,
+        limit=whole(limit),
+        remaining=remaining,
+        delta=delta,
+        limit_words=limit_in_words(limit),
+    )
+
+
+def _column(name: str, column: Declared) -> ColumnShown:
+    match column:
+        case schema.Number(lower=low, upper=high, missing=gap, exponent=exponent):
+            whole_numbers = exponent == 0
+            ends = [x if whole_numbers else x * 2.0**exponent for x in (low, high, gap)]
+            return ColumnShown(
+                name=name,
+                kind="integer" if whole_numbers else "real",
+                lower=ends[0],
+                upper=ends[1],
+                missing=ends[2],
+                step=None if whole_numbers else 2.0**exponent,
+            )
+        case schema.Category():
+            return ColumnShown(
+                name=name,
+                kind="category",
+                levels=cast("tuple[str | int, ...]", column.labels),
+                missing=cast("str | int", column.labels[column.missing]),
+            )
+        case schema.Date(lower=low, upper=high, missing=gap, step=step):
+            first, last, none = (str(schema.date_label(x, step=step)) for x in (low, high, gap))
+            return ColumnShown(
+                name=name, kind="date", lower=first, upper=last, missing=none, step=step
+            )
+        case schema.Boolean(missing=gap):
+            return ColumnShown(name=name, kind="boolean", missing=bool(gap))
+        case schema.Text():
+            return ColumnShown(name=name, kind="text")
+        case schema.Lookup(inner=inner):
+            return _column(name, inner)
