@@ -3,11 +3,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-CODE   := src benchmarks evidence tests examples conftest.py
+CODE   := src benchmarks evidence mutation tests examples conftest.py
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow lint format bench docs audit evidence lock clean
+.PHONY: help install demo test test-slow lint format bench docs audit evidence coverage mutation lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,7 +41,7 @@ test-slow: $(STAMP) ## Run the tests that take longer
 lint: $(STAMP) ## Style, types and the order of the rooms
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy --strict src benchmarks evidence
+	$(BIN)/mypy --strict src benchmarks evidence mutation
 	$(BIN)/lint-imports
 
 format: $(STAMP) ## Let ruff rewrite the code
@@ -59,6 +59,14 @@ audit: $(STAMP) ## Attack every registered mechanism
 
 evidence: $(STAMP) ## Run all studies, audits and benchmarks, and write docs/evidence (long)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m evidence $(ARGS)
+
+coverage: $(STAMP) ## Lines of the rooms that carry the guarantees which no fast test runs
+	OPENBLAS_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n0 -q -m "not slow" tests/core tests/noise tests/accounting tests/mechanisms tests/ledger tests/leakage
+	$(BIN)/coverage report
+
+ROOMS ?= noise accounting mechanisms
+mutation: $(STAMP) ## Break lines at random and see tests fail (after make coverage; long)
+	for room in $(ROOMS); do OPENBLAS_NUM_THREADS=1 $(BIN)/python -m mutation $$room --coverage .coverage $(ARGS) || exit 1; done
 
 lock: ## Resolve requirements-dev.lock again (needs the network)
 	$(PYTHON) -m venv $(VENV)-lock

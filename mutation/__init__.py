@@ -1,0 +1,1 @@
+"""Mutation testing: break one operator, name or number of the source, and see a test fail."""

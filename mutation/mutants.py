@@ -1,0 +1,196 @@
+"""Every small way to break a module: which characters are replaced, and by what."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<=",
+    ast.LtE: "<",
+    ast.Gt: ">=",
+    ast.GtE: ">",
+    ast.Eq: "!=",
+    ast.NotEq: "==",
+    ast.In: "not in",
+    ast.NotIn: "in",
+    ast.Is: "is not",
+    ast.IsNot: "is",
+}
+_ARITHMETIC: dict[type[ast.operator], str] = {
+    ast.Add: "-",
+    ast.Sub: "+",
+    ast.Mult: "+",
+    ast.Div: "*",
+    ast.FloorDiv: "*",
+    ast.Mod: "//",
+    ast.Pow: "*",
+    ast.LShift: ">>",
+    ast.RShift: "<<",
+    ast.BitAnd: "|",
+    ast.BitOr: "&",
+    ast.BitXor: "|",
+}
+_NAMES = {
+    "min": "max",
+    "max": "min",
+    "minimum": "maximum",
+    "maximum": "minimum",
+    "ceil": "floor",
+    "floor": "ceil",
+    "any": "all",
+    "all": "any",
+    "log1p": "log",
+    "expm1": "exp",
+    "logaddexp": "subtract",
+    "cumsum": "asarray",
+    "upward": "downward",
+    "downward": "upward",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """The characters from ``start`` to ``end`` of the source become ``text``."""
+
+    line: int
+    start: int
+    end: int
+    text: str
+    before: str
+
+    def apply(self, source: str) -> str:
+        """The broken source."""
+        return source[: self.start] + self.text + source[self.end :]
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.before!r} -> {self.text!r}"
+
+
+def mutants(source: str) -> list[Mutant]:
+    """All mutants of a module, in the order of its lines; words for people stay as they are."""
+    tree = ast.parse(source)
+    skipped = _skipped(tree)
+    starts = _starts(source)
+    made = [
+        one
+        for node in ast.walk(tree)
+        if id(node) not in skipped
+        for one in _of(node, source, starts)
+    ]
+    return sorted(made, key=lambda one: (one.start, one.text))
+
+
+def _skipped(tree: ast.Module) -> set[int]:
+    """Annotations, errors' words, docstrings and decorators decide nothing that is computed."""
+    roots: list[ast.AST | None] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                roots += [node.returns, *node.decorator_list]
+            case ast.ClassDef():
+                roots += [*node.decorator_list, *node.bases]
+            case ast.arg():
+                roots.append(node.annotation)
+            case ast.AnnAssign():
+                roots.append(node.annotation)
+            case ast.Raise() | ast.MatchValue():
+                roots.append(node)
+            case ast.Assign(targets=[ast.Name(id=name)]) if name.startswith("__"):
+                roots.append(node)
+            case ast.Call(func=ast.Name(id="cast" | "TypeVar" | "warn")):
+                roots.append(node)
+            case _:
+                pass
+    return {id(node) for root in roots if root is not None for node in ast.walk(root)}
+
+
+def _starts(source: str) -> list[int]:
+    """Where each line begins, in characters."""
+    starts = [0]
+    for line in source.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    return starts
+
+
+def _place(source: str, starts: list[int], line: int, column: int) -> int:
+    """Characters up to a place that the parser gives in bytes of UTF-8."""
+    text = source[starts[line - 1] : starts[line]]
+    return starts[line - 1] + len(text.encode()[:column].decode())
+
+
+def _of(node: ast.AST, source: str, starts: list[int]) -> Iterator[Mutant]:
+    match node:
+        case ast.Compare():
+            before: ast.expr = node.left
+            for operator, after in zip(node.ops, node.comparators, strict=True):
+                new = _COMPARE[type(operator)]
+                yield from _between(before, after, new, source, starts)
+                before = after
+        case ast.BinOp(op=op) if type(op) in _ARITHMETIC and not _is_text(node):
+            yield from _between(node.left, node.right, _ARITHMETIC[type(op)], source, starts)
+        case ast.BoolOp():
+            new = "or" if isinstance(node.op, ast.And) else "and"
+            for one, other in zip(node.values, node.values[1:], strict=False):
+                yield from _between(one, other, new, source, starts)
+        case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
+            yield from _replaced(node, f"({_text(operand, source, starts)})", source, starts)
+        case ast.Constant(value=bool(value)):
+            yield from _replaced(node, str(not value), source, starts)
+        case ast.Constant(value=int() | float() as number):
+            yield from _replaced(node, f"({number!r} + 1)", source, starts)
+        case ast.Name(id=name) if name in _NAMES and isinstance(node.ctx, ast.Load):
+            yield from _replaced(node, _NAMES[name], source, starts)
+        case ast.Attribute(attr=name) if name in _NAMES:
+            end = _ends(node, source, starts)[1]
+            begin = end - len(name)
+            line = node.end_lineno or node.lineno
+            yield Mutant(line=line, start=begin, end=end, text=_NAMES[name], before=name)
+        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
+            words = _text(test, source, starts)
+            yield from _replaced(test, f"(not ({words}))", source, starts)
+        case _:
+            return
+
+
+def _is_text(node: ast.BinOp) -> bool:
+    sides = (node.left, node.right)
+    return any(isinstance(side, ast.JoinedStr) for side in sides) or any(
+        isinstance(side, ast.Constant) and isinstance(side.value, str) for side in sides
+    )
+
+
+def _ends(node: ast.expr, source: str, starts: list[int]) -> tuple[int, int]:
+    return (
+        _place(source, starts, node.lineno, node.col_offset),
+        _place(source, starts, node.end_lineno or 0, node.end_col_offset or 0),
+    )
+
+
+def _text(node: ast.expr, source: str, starts: list[int]) -> str:
+    start, end = _ends(node, source, starts)
+    return source[start:end]
+
+
+def _replaced(node: ast.expr, text: str, source: str, starts: list[int]) -> Iterator[Mutant]:
+    start, end = _ends(node, source, starts)
+    before = source[start:end]
+    if before != text:
+        yield Mutant(line=node.lineno, start=start, end=end, text=text, before=before)
+
+
+def _between(
+    one: ast.expr, other: ast.expr, text: str, source: str, starts: list[int]
+) -> Iterator[Mutant]:
+    """The operator between two operands; brackets and line breaks around it stay."""
+    start, end = _ends(one, source, starts)[1], _ends(other, source, starts)[0]
+    gap = source[start:end]
+    bare = gap.replace("(", " ").replace(")", " ").replace("\\", " ")
+    word = " ".join(bare.split("#")[0].split())
+    at = gap.find(word) if word else -1
+    if at >= 0:
+        line = source.count("\n", 0, start + at) + 1
+        yield Mutant(
+            line=line, start=start + at, end=start + at + len(word), text=text, before=word
+        )
