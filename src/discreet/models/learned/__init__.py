@@ -1,0 +1,27 @@
+"""Mechanisms learned from public data: any function of a short input, made private."""
+
+from discreet.models.learned.mechanism import Answer, LearnedMechanism
+from discreet.models.learned.metrics import (
+    Cells,
+    Metric,
+    Records,
+    Truncated,
+    UnitCount,
+    WindowGroups,
+)
+from discreet.models.learned.windows import WindowPlan, Windows
+from discreet.models.learned.wrap import wrap
+
+__all__ = [
+    "Answer",
+    "Cells",
+    "LearnedMechanism",
+    "Metric",
+    "Records",
+    "Truncated",
+    "UnitCount",
+    "WindowGroups",
+    "WindowPlan",
+    "Windows",
+    "wrap",
+]

@@ -1,0 +1,226 @@
+"""Centres at the anchors, fitted exactly: the best surrogate of bounded slope, with a proof.
+
+All inputs here are public. Privacy never depends on what these functions return (A31); the proof
+of optimality is the gap to a dual solution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment, nnls
+from scipy.sparse.csgraph import shortest_path
+
+from discreet.core.check import non_negative
+from discreet.core.errors import InvalidArgument
+from discreet.models.learned.metrics import Floats
+
+Loss: TypeAlias = Literal["absolute", "squared", "largest", "tube"]
+Indices: TypeAlias = NDArray[np.intp]
+
+_ROUNDING = 1e-9
+_MOST_ROUNDS = 1_000
+_TIGHT = 1e-11
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """Centres that change by at most ``slope`` per unit of distance, and how good they are.
+
+    ``loss`` is their total loss, and no centres whatever have a loss below ``loss - gap``.
+    """
+
+    centres: Floats
+    loss: float
+    gap: float
+
+
+def fit_centres(
+    y: ArrayLike,
+    distances: ArrayLike,
+    slope: float,
+    *,
+    loss: Loss = "absolute",
+    tube: float = 0.0,
+    weights: ArrayLike | None = None,
+) -> Fit:
+    """The centres z nearest to ``y`` with ``z_j - z_k <= slope * distances[j, k]``.
+
+    ``loss`` sums ``absolute`` or ``squared`` deviations, takes the ``largest``, or sums what
+    deviates by more than ``tube``. Whole ``weights`` repeat a sample. If y and slope times
+    distances are whole, so are the centres of the sums of absolute deviations (A30).
+
+    Source: Aoutouf 2021, corrected: one linear or quadratic programme over the anchors instead of
+        a search over all areas (A30-A32).
+
+    >>> fit_centres([0, 10], [[0, 1], [1, 0]], 4).centres
+    array([3., 7.])
+    """
+    values, apart = _checked(y, distances)
+    rate = float(non_negative("slope", slope))
+    radius = float(non_negative("tube", tube))
+    if radius and loss != "tube":
+        raise InvalidArgument(f"tube goes with loss='tube', not with {loss!r}.")
+    if weights is not None:
+        return _weighted(values, apart, rate, loss=loss, tube=radius, weights=np.asarray(weights))
+    if loss in ("absolute", "tube"):
+        return _absolute(values, rate * apart, radius)
+    if loss == "squared":
+        return _squared(values, rate * apart)
+    if loss == "largest":
+        return _largest(values, rate * apart)
+    raise InvalidArgument(f"loss must be absolute, squared, largest or tube, got {loss!r}.")
+
+
+def _checked(y: ArrayLike, distances: ArrayLike) -> tuple[Floats, Floats]:
+    values = np.asarray(y, dtype=np.float64)
+    apart = np.asarray(distances, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
+        raise InvalidArgument("y must be finite numbers, at least one.")
+    if apart.shape != (len(values), len(values)) or not np.isfinite(apart).all():
+        raise InvalidArgument("distances must be a finite number for each pair of samples.")
+    if apart.min() < 0 or np.diagonal(apart).any():
+        raise InvalidArgument("distances must not be negative, and zero from a sample to itself.")
+    return values, apart
+
+
+def _weighted(
+    y: Floats, apart: Floats, slope: float, *, loss: Loss, tube: float, weights: NDArray[np.generic]
+) -> Fit:
+    """A sample of weight w is w samples at one place, which get one centre."""
+    if weights.shape != y.shape or weights.dtype.kind not in "iu" or int(weights.min()) < 1:
+        raise InvalidArgument("weights must be a whole number, one or above, for each sample.")
+    many = np.repeat(np.arange(len(y)), weights.astype(np.intp))
+    fit = fit_centres(y[many], apart[np.ix_(many, many)], slope, loss=loss, tube=tube)
+    first = np.searchsorted(many, np.arange(len(y)))
+    return Fit(centres=fit.centres[first], loss=fit.loss, gap=fit.gap)
+
+
+def _largest(y: Floats, rise: Floats) -> Fit:
+    """Half the largest excess of a difference over what the slope allows; no search (A30)."""
+    excess = y[:, None] - y[None, :] - rise
+    radius = max(0.0, float(excess.max()) / 2)
+    upper = (y + radius + rise).min(axis=1)
+    lower = (y - radius - rise).max(axis=1)
+    centres = (upper + lower) / 2
+    found = float(np.abs(centres - y).max())
+    return Fit(centres=centres, loss=found, gap=found - radius)
+
+
+def _absolute(y: Floats, rise: Floats, tube: float) -> Fit:
+    """Pair what is too high with what is too low, as dearly as possible (A32).
+
+    Theorem: the least loss is the largest weight of an assignment of samples i to samples j, where
+        a pair weighs ``max(0, y_i - y_j - 2 tube - rise_ij)``.
+    Proof: the dual of the linear programme is a flow from samples that are pulled down to samples
+        that are pulled up, at most one unit each, at cost rise_ij; by the triangle inequality no
+        flow gains by passing through a third sample, so it is an assignment. Where it is tight it
+        fixes the centres up to difference constraints, which shortest paths solve.
+    """
+    fit = _assigned(y, rise, tube)
+    if fit.gap <= _ROUNDING * (abs(fit.loss) + len(y) * float(np.ptp(y)) * 1e-3 + 1e-300):
+        return fit
+    # Distances without the triangle inequality: replace them by those along shortest paths, which
+    # allow the same centres.
+    return _assigned(y, closed(rise), tube)
+
+
+def closed(rise: Floats) -> Floats:
+    """The same constraints on differences, as tight as they are together."""
+    if not rise.any():
+        return rise
+    # A zero entry means "no arc" to the library, so zero arcs are made tiny and rounded away.
+    tiny = float(rise[rise > 0].min()) * 1e-12
+    paths = shortest_path(np.where(rise > 0, rise, tiny), method="D")
+    return np.where(paths < 1e-6 * float(rise[rise > 0].min()), 0.0, np.minimum(paths, rise))
+
+
+def _assigned(y: Floats, rise: Floats, tube: float) -> Fit:
+    high, low, gain = assignment(y, rise + 2 * tube)
+    bound = np.full(len(y), np.inf)
+    pulled_down, pulled_up = np.zeros(len(y), dtype=bool), np.zeros(len(y), dtype=bool)
+    pulled_down[high], pulled_up[low] = True, True
+    ceiling = np.where(pulled_down, y - tube, np.where(pulled_up, bound, y + tube))
+    floor = np.where(pulled_up, y + tube, np.where(pulled_down, -bound, y - tube))
+    pairs = (high, low)
+    greatest = _tightened(ceiling, rise, pairs)
+    least = -_tightened(-floor, rise.T, (low, high))
+    centres = (greatest + least) / 2  # the middle of all best solutions
+    found = float(np.maximum(np.abs(y - centres) - tube, 0).sum())
+    excess = float(np.maximum(centres[:, None] - centres[None, :] - rise, 0).max())
+    # What is not within the slope is no solution: the gap says so.
+    return Fit(centres=centres, loss=found, gap=found - gain + len(y) * excess)
+
+
+def assignment(y: Floats, toll: Floats) -> tuple[Indices, Indices, float]:
+    """The pairs (i, j) of the dearest assignment at ``y_i - y_j - toll_ij``, and its value."""
+    weight = np.maximum(y[:, None] - y[None, :] - toll, 0)
+    rows, columns = linear_sum_assignment(weight, maximize=True)
+    taken = weight[rows, columns]
+    worth = taken > 0
+    return rows[worth], columns[worth], float(taken[worth].sum())
+
+
+def _tightened(ceiling: Floats, rise: Floats, pairs: tuple[Indices, Indices]) -> Floats:
+    """The greatest z below ``ceiling`` with ``z_i <= z_j + rise_ij``, and equality for pairs."""
+    high, low = pairs
+    back = rise[high, low]
+    z = ceiling.copy()
+    for _ in range(len(z) + 2):
+        before = z.copy()
+        z = np.minimum(z, (z + rise).min(axis=1))
+        z[low] = np.minimum(z[low], z[high] - back)
+        if np.allclose(z, before, rtol=1e-13, atol=0):
+            break
+    tight: Floats = np.minimum(z, (z + rise).min(axis=1))
+    return tight
+
+
+def _squared(y: Floats, rise: Floats) -> Fit:
+    """Least squares: the constraints that bind are found in rounds, each solved exactly (A30).
+
+    Projecting onto finitely many half-spaces is a non-negative least squares problem (Lawson and
+    Hanson 1974, chapter 23). Between rounds, what does not bind is dropped and what is violated
+    most is added: the distance grows strictly, so no set of constraints comes back.
+    """
+    n, size = len(y), float(np.ptp(y))
+    rise = np.minimum(rise, rise.T)
+    z, bound = y.copy(), 0.0
+    binding: set[tuple[int, int]] = set()
+    for _ in range(_MOST_ROUNDS):
+        excess = z[:, None] - z[None, :] - rise
+        tops, bottoms = excess.argmax(axis=1), excess.argmax(axis=0)
+        worst = [*enumerate(tops.tolist()), *zip(bottoms.tolist(), range(n), strict=True)]
+        added = {pair for pair in worst if excess[pair] > _TIGHT * size} - binding
+        if not added:
+            break
+        pairs = np.array(sorted(binding | added))
+        force = _forces(y, rise, pairs)
+        flow = np.zeros(n)
+        np.add.at(flow, pairs[:, 0], force)
+        np.subtract.at(flow, pairs[:, 1], force)
+        z = y - flow
+        bound = 2 * float(flow @ y - flow @ flow / 2 - force @ rise[pairs[:, 0], pairs[:, 1]])
+        binding = {(int(a), int(b)) for (a, b), push in zip(pairs, force, strict=True) if push > 0}
+    centres = ((z + rise).min(axis=1) + (z - rise).max(axis=1)) / 2
+    found = float(((y - centres) ** 2).sum())
+    return Fit(centres=centres, loss=found, gap=found - bound)
+
+
+def _forces(y: Floats, rise: Floats, pairs: Indices) -> Floats:
+    """The forces of ``z_a - z_b <= rise_ab``, for the given pairs alone, on the nearest z to y."""
+    n, m = len(y), len(pairs)
+    excess = y[pairs[:, 0]] - y[pairs[:, 1]] - rise[pairs[:, 0], pairs[:, 1]]
+    size = float(np.abs(excess).max())
+    system = np.zeros((n + 1, m))
+    system[pairs[:, 0], np.arange(m)] = -1
+    system[pairs[:, 1], np.arange(m)] = 1
+    system[n] = excess / size
+    target = np.zeros(n + 1)
+    target[n] = 1
+    share, _ = nnls(system, target, maxiter=100 * m)
+    forces: Floats = share * (size / (1 - float(system[n] @ share)))
+    return forces

@@ -1,0 +1,367 @@
+"""Which two inputs are neighbours, and how far any two are apart, in whole numbers.
+
+Every entry of an input is turned into an integer by itself, and distances are sums of integers: a
+position that is left out leaves no trace, not even in the last bit. The unit is 2**-20.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.core.check import count, finite
+from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Level: TypeAlias = Literal["record", "attribute"]
+Nested: TypeAlias = float | tuple[Any, ...]
+
+FINE = 20
+ONE = 1 << FINE
+"""One whole distance, in the unit of all distances."""
+
+_LARGEST_COORDINATE = 2.0**51
+_LARGEST_COUNT = 2.0**28
+
+
+def tuples(name: str, inputs: ArrayLike) -> Floats:
+    """Inputs as floats (many, positions, attributes); one attribute may be left out."""
+    try:
+        array = np.asarray(inputs, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = None
+    if array is None or array.ndim not in (2, 3):
+        raise OutOfDomain(
+            f"{name} must be numbers of shape (inputs, positions, attributes)."
+        ) from None
+    return array[:, :, None] if array.ndim == 2 else array
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric(ABC):
+    """A public distance of inputs, position by position.
+
+    ``missing`` is the public value that stands in for entries that are not finite, before any
+    distance is taken (A35 iii).
+    """
+
+    missing: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "missing", float(finite("missing", self.missing)))
+
+    @property
+    @abstractmethod
+    def relation_words(self) -> str:
+        """What a neighbour is, for people."""
+
+    @property
+    def record_like(self) -> bool:
+        """Whether leaving out what one neighbour may change moves a distance by at most one."""
+        return True
+
+    @property
+    def discrete(self) -> bool:
+        """Whether every part is zero or one, so that cells can be told apart."""
+        return False
+
+    def cleaned(self, inputs: ArrayLike) -> Floats:
+        """Inputs with ``missing`` for what is not finite."""
+        array = tuples("inputs", inputs)
+        return np.where(np.isfinite(array), array, self.missing)
+
+    @abstractmethod
+    def coordinates(self, inputs: ArrayLike) -> Ints:
+        """Each entry as an integer, whatever it is: (inputs, positions, attributes)."""
+
+    @abstractmethod
+    def between(self, queries: Ints, anchors: Ints) -> Ints:
+        """The parts of the distances of coordinates: (queries, anchors, positions)."""
+
+    def parts(self, queries: ArrayLike, anchors: ArrayLike) -> Ints:
+        """The parts of the distances of inputs, in units of 2**-20: (Q, K, positions)."""
+        return self.between(self.coordinates(queries), self.coordinates(anchors))
+
+    def total(self, parts: Ints) -> Ints:
+        """Distances from their parts: (queries, anchors)."""
+        summed: Ints = parts.sum(axis=-1)
+        return summed
+
+    def left_out(self, parts: Ints) -> Ints:
+        """Distances without what one neighbour may change: (queries, anchors, neighbourhoods).
+
+        Whole numbers, so that subtracting a part leaves exactly what was there before it.
+        """
+        rest: Ints = parts.sum(axis=-1, keepdims=True) - parts
+        return rest
+
+    def distances(self, queries: ArrayLike, anchors: ArrayLike) -> Ints:
+        """All distances, in units of 2**-20: (queries, anchors)."""
+        return self.total(self.parts(queries, anchors))
+
+    def distance(self, a: ArrayLike, b: ArrayLike) -> Fraction:
+        """The distance of two inputs (positions, attributes), exactly."""
+        pair = [np.asarray(one, dtype=np.float64)[None] for one in (a, b)]
+        return Fraction(int(self.distances(pair[0], pair[1])[0, 0]), ONE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Positions(Metric):
+    """Metrics whose neighbours differ in one position: a record, or one attribute of one record."""
+
+    level: Level = "record"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.level not in ("record", "attribute"):
+            raise InvalidArgument(f"level must be 'record' or 'attribute', got {self.level!r}.")
+
+    @property
+    def relation_words(self) -> str:
+        unit = "one attribute of one record" if self.level == "attribute" else "one whole record"
+        return f"{unit} replaced by anything; how many records and their order are public"
+
+    def _unfolded(self, coordinates: Ints) -> Ints:
+        """At attribute level each attribute is a position of its own."""
+        if self.level == "record":
+            return coordinates
+        return coordinates.reshape(len(coordinates), -1, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Records(_Positions):
+    """Hamming distance: how many records (or attributes of records) differ at all (A1)."""
+
+    @property
+    def discrete(self) -> bool:
+        return True
+
+    def coordinates(self, inputs: ArrayLike) -> Ints:
+        # Equal doubles have equal bits, but for the two zeros, which adding zero makes one.
+        return (self.cleaned(inputs) + 0.0).view(np.int64)
+
+    def between(self, queries: Ints, anchors: Ints) -> Ints:
+        a, b = self._unfolded(queries), self._unfolded(anchors)
+        differs = a[:, None, :, 0] != b[None, :, :, 0]
+        for j in range(1, a.shape[-1]):
+            differs |= a[:, None, :, j] != b[None, :, :, j]
+        parts: Ints = differs.astype(np.int64) << FINE
+        return parts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells(Records):
+    """Hamming distance of cells: a record counts as changed if its cell is another one (A4, A5).
+
+    ``cuts`` are increasing thresholds: one sequence for all attributes, one for each attribute, or
+    one for each attribute of each position. What equals a threshold lies below it. With ``single``
+    entries are rounded to single precision first, as trees of scikit-learn do.
+    """
+
+    cuts: tuple[Any, ...]
+    single: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "cuts", _nested("cuts", self.cuts))
+        for cut in _leaves(self.cuts):
+            if any(a >= b for a, b in pairwise(cut)):
+                raise InvalidArgument("cuts must be increasing, without repetition.")
+
+    @classmethod
+    def even(cls, *, low: float, high: float, cells: int) -> Cells:
+        """``cells`` equal parts of [low, high] for every attribute; the ends take what is beyond.
+
+        >>> Cells.even(low=0, high=3, cells=3).cuts
+        (1.0, 2.0)
+        """
+        cells, low, high = count("cells", cells), float(low), float(high)
+        if not low < high:
+            raise InvalidArgument(f"low must be below high, got {low} and {high}.")
+        return cls(cuts=tuple(float(cut) for cut in np.linspace(low, high, cells + 1)[1:-1]))
+
+    def coordinates(self, inputs: ArrayLike) -> Ints:
+        array = self.cleaned(inputs)
+        if self.single:
+            with np.errstate(over="ignore"):  # beyond single precision is beyond every cut
+                array = array.astype(np.float32).astype(np.float64)
+        found = np.empty(array.shape, dtype=np.int64)
+        for i, j in np.ndindex(array.shape[1:]):
+            cut = self._cut(i, j, array.shape[1:])
+            found[:, i, j] = np.searchsorted(cut, array[:, i, j], side="left")
+        return found
+
+    def _cut(self, position: int, attribute: int, shape: tuple[int, ...]) -> tuple[float, ...]:
+        cut = self.cuts
+        for size, index in zip(
+            shape[2 - _depth(cut) :], (position, attribute)[2 - _depth(cut) :], strict=True
+        ):
+            if len(cut) != size:
+                raise OutOfDomain("cuts do not fit the shape of the inputs.")
+            cut = cut[index]
+        return cut
+
+
+@dataclass(frozen=True, kw_only=True)
+class Truncated(_Positions):
+    """``min(1, |x - x'| / width)`` for each record, for numbers without cells (A36).
+
+    ``width`` is one number, one for each attribute, or one for each attribute of each position.
+    Several attributes of a record are combined by their ``largest`` or their ``sum``, before the
+    distance is cut off at one. Below the Hamming distance everywhere: neighbours are the same.
+    """
+
+    width: Nested
+    combine: Literal["largest", "sum"] = "largest"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "width", _nested("width", self.width))
+        if not all(0 < w < 1e300 for w in np.ravel(np.asarray(self.width, dtype=float))):
+            raise InvalidArgument("width must be positive and finite everywhere.")
+        if self.combine not in ("largest", "sum"):
+            raise InvalidArgument(f"combine must be 'largest' or 'sum', got {self.combine!r}.")
+
+    def coordinates(self, inputs: ArrayLike) -> Ints:
+        with np.errstate(over="ignore", under="ignore"):
+            scaled: Floats = np.rint(self.cleaned(inputs) / np.asarray(self.width) * ONE)
+        return np.clip(scaled, -_LARGEST_COORDINATE, _LARGEST_COORDINATE).astype(np.int64)
+
+    def between(self, queries: Ints, anchors: Ints) -> Ints:
+        a, b = self._unfolded(queries), self._unfolded(anchors)
+        apart = np.abs(a[:, None, :, 0] - b[None, :, :, 0])
+        for j in range(1, a.shape[-1]):
+            other = np.abs(a[:, None, :, j] - b[None, :, :, j])
+            if self.combine == "sum":
+                # Cut off before adding: far coordinates cannot overflow, the minimum is the same.
+                apart = np.minimum(apart, ONE) + np.minimum(other, ONE)
+            else:
+                apart = np.maximum(apart, other)
+        parts: Ints = np.minimum(apart, ONE, out=apart)
+        return parts
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitCount(Metric):
+    """The number of events by which two series of counts differ: ``sum |x - x'|`` (A37).
+
+    One event (one car in one reading) is distance one; moving it to another reading is two. Counts
+    are whole: anything else is rounded down first. Not a metric of records, so no leaving out.
+    """
+
+    @property
+    def relation_words(self) -> str:
+        return "one event more or less in one count; counts are whole numbers, their order public"
+
+    @property
+    def record_like(self) -> bool:
+        return False
+
+    def coordinates(self, inputs: ArrayLike) -> Ints:
+        whole = np.floor(self.cleaned(inputs))
+        return np.clip(whole, -_LARGEST_COUNT, _LARGEST_COUNT).astype(np.int64)
+
+    def between(self, queries: Ints, anchors: Ints) -> Ints:
+        apart: Ints = np.abs(queries[:, None] - anchors[None]).sum(axis=-1)
+        return apart << FINE
+
+    def left_out(self, parts: Ints) -> Ints:
+        raise Unsupported(
+            f"UnitCount has no leave-one-out ranges ({parts.shape[-1]} positions): use TubeClip."
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowGroups(Metric):
+    """``d_w``: how many windows of ``length`` positions cover all that differs (A37, w-event).
+
+    ``parts_of`` says how far single positions are apart. With parts between zero and one the
+    distance is the smallest total height of windows whose heights add up to the parts everywhere;
+    with parts zero or one that is the number of windows.
+
+    Theorem: a metric; changing any ``length`` consecutive positions moves it by at most one.
+    Proof: covers add up, so the triangle inequality of the parts passes on. A neighbour's window
+        at height one covers all it changed. From left to right, raising the window that *starts*
+        at the first position not yet covered is best, because it reaches furthest: so the greedy
+        sum below is the smallest total. Windows that reach beyond the end shift back for free.
+    Source: Kellaris, Papadopoulos, Xiao, Papadias 2014 (w-event privacy); Aoutouf 2021, 8.4.
+    """
+
+    length: int
+    parts_of: Metric
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        count("length", self.length)
+        if not isinstance(self.parts_of, _Positions) or self.parts_of.level != "record":
+            raise InvalidArgument("parts_of must be Records, Cells or Truncated at record level.")
+
+    @property
+    def relation_words(self) -> str:
+        return (
+            f"up to {self.length} consecutive records replaced by anything; "
+            "how many records and their order are public"
+        )
+
+    def coordinates(self, inputs: ArrayLike) -> Ints:
+        return self.parts_of.coordinates(inputs)
+
+    def between(self, queries: Ints, anchors: Ints) -> Ints:
+        return self.parts_of.between(queries, anchors)
+
+    def total(self, parts: Ints) -> Ints:
+        return self._covers(np.moveaxis(parts, -1, 0))[-1]
+
+    def left_out(self, parts: Ints) -> Ints:
+        """Without each window: what is before it and what is after it are covered apart.
+
+        No window that starts before the one left out reaches beyond it, so the two do not meet.
+        """
+        by_position = np.ascontiguousarray(np.moveaxis(parts, -1, 0))
+        n = len(by_position)
+        before = self._covers(by_position)
+        after = self._covers(by_position[::-1])[::-1]
+        starts = np.arange(max(1, n - self.length + 1))
+        rest = before[starts] + after[np.minimum(starts + self.length, n)]
+        return np.ascontiguousarray(np.moveaxis(rest, 0, -1))
+
+    def _covers(self, parts: Ints) -> Ints:
+        """The smallest cover of the first 0, 1, ..., n positions: (n + 1, ...)."""
+        n = len(parts)
+        totals = np.zeros((n + 1, *parts.shape[1:]), dtype=np.int64)
+        for i in range(n):
+            # What windows that began among the last length - 1 positions cover here.
+            covered = totals[i] - totals[max(0, i - self.length + 1)]
+            totals[i + 1] = totals[i] + np.maximum(0, parts[i] - covered)
+        return totals
+
+
+def _nested(name: str, value: Any) -> Any:
+    """Numbers in tuples in tuples, as doubles; lists and arrays are welcome."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(_nested(name, part) for part in value)
+    return float(finite(name, value))
+
+
+def _depth(cuts: tuple[Any, ...]) -> int:
+    """0: thresholds for all; 1: for each attribute; 2: for each attribute of each position."""
+    depth = 0
+    while cuts and isinstance(cuts[0], tuple):
+        depth, cuts = depth + 1, cuts[0]
+    return depth
+
+
+def _leaves(cuts: tuple[Any, ...]) -> list[tuple[float, ...]]:
+    if _depth(cuts) == 0:
+        return [cuts]
+    return [leaf for part in cuts for leaf in _leaves(part)]
