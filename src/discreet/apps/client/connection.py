@@ -6,7 +6,6 @@ import http.client
 import ipaddress
 import json
 import ssl
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -49,7 +48,7 @@ class ServerSilent(PrivacyError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """Where a server is and who asks. Threads may share it; each has a socket of its own."""
+    """Where a server is and who asks. Nothing stays open between requests: threads may share it."""
 
     host: str
     port: int | None
@@ -57,7 +56,6 @@ class Connection:
     context: ssl.SSLContext | None = field(repr=False)
     token: str = field(repr=False)
     patience: float = PATIENCE
-    _local: threading.local = field(default_factory=threading.local, repr=False)
 
     def get(self, *path: str) -> Any:
         """What stands at an address."""
@@ -91,7 +89,11 @@ class Connection:
     def _once(
         self, method: str, path: tuple[str, ...], body: bytes | None
     ) -> tuple[int, float | None, Any]:
-        headers = {"Authorization": f"Bearer {self.token}", "Accept": "application/json"}
+        headers = {
+            "Authorization": f"Bearer {self.token}",
+            "Accept": "application/json",
+            "Connection": "close",
+        }
         if body is not None:
             headers["Content-Type"] = "application/json"
         address = "/".join([self.prefix + _ROOT, *(quote(part, safe="") for part in path)])
@@ -100,24 +102,17 @@ class Connection:
             socket.request(method, address, body=body, headers=headers)
             response = socket.getresponse()
             text = response.read()
-        except BaseException:
-            socket.close()  # what was half read belongs to nobody
-            raise
+        finally:
+            socket.close()
         wait = response.getheader("Retry-After", "")
         return response.status, float(wait) if wait.isdigit() else None, _content(text)
 
     def _socket(self) -> http.client.HTTPConnection:
-        held: http.client.HTTPConnection | None = getattr(self._local, "held", None)
-        if held is None:
-            held = (
-                http.client.HTTPConnection(self.host, self.port, timeout=_TIMEOUT)
-                if self.context is None
-                else http.client.HTTPSConnection(
-                    self.host, self.port, timeout=_TIMEOUT, context=self.context
-                )
-            )
-            self._local.held = held
-        return held
+        if self.context is None:
+            return http.client.HTTPConnection(self.host, self.port, timeout=_TIMEOUT)
+        return http.client.HTTPSConnection(
+            self.host, self.port, timeout=_TIMEOUT, context=self.context
+        )
 
 
 def connection(url: str, token: str, *, patience: float, authority: str | None) -> Connection:
@@ -126,6 +121,10 @@ def connection(url: str, token: str, *, patience: float, authority: str | None) 
     A token is a password: over plain HTTP it goes to this machine alone.
     """
     parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        raise InvalidArgument("url: the port must be a number.") from None
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.username:
         raise InvalidArgument("url must be http://HOST:PORT or https://HOST.")
     if not token or not token.isascii() or not token.isprintable() or " " in token:
@@ -137,7 +136,7 @@ def connection(url: str, token: str, *, patience: float, authority: str | None) 
     context = ssl.create_default_context(cafile=authority) if parts.scheme == "https" else None
     return Connection(
         host=parts.hostname,
-        port=parts.port,
+        port=port,
         prefix=parts.path.rstrip("/"),
         context=context,
         token=token,
@@ -160,7 +159,7 @@ def _content(text: bytes) -> Any:
 
 
 def _refusal(status: int, content: Any) -> PrivacyError:
-    code = content.get("code") if isinstance(content, Mapping) else None
+    code = content.get("problem") if isinstance(content, Mapping) else None
     return _KINDS.get(str(code), ServerRefused)(f"{_detail(content)} (HTTP {status})")
 
 

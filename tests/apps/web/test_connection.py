@@ -1,0 +1,248 @@
+"""The client against a server that misbehaves: patience, errors by name, one id for one request."""
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from discreet import BudgetExceeded, InvalidArgument, Unsupported, ask, col
+from discreet.apps.client import served
+from discreet.apps.client.connect import connect
+from discreet.apps.client.connection import ServerRefused, ServerSilent, connection
+
+TABLE = {
+    "name": "people",
+    "unit": None,
+    "relation": "add_remove",
+    "rows_per_unit": None,
+    "groups_per_unit": None,
+    "rows_per_unit_and_group": None,
+    "columns": [
+        {"name": "age", "kind": "integer", "lower": 0, "upper": 120, "missing": 0},
+        {"name": "pay", "kind": "real", "lower": 0.0, "upper": 8.0, "missing": 0.0, "step": 0.25},
+        {
+            "name": "place",
+            "kind": "category",
+            "levels": ["a", "b", "(other)"],
+            "missing": "(other)",
+        },
+        {"name": "day", "kind": "date", "lower": "2026-01-01", "upper": "2026-12-31"},
+        {"name": "well", "kind": "boolean", "missing": False},
+        {"name": "word", "kind": "text"},
+    ],
+    "budget": {"remaining": 0.75, "limit_words": "epsilon 1"},
+}
+TABLE["columns"][3] |= {"missing": "2026-01-01", "step": "day"}
+for one in TABLE["columns"]:
+    one |= {name: one.get(name) for name in ("lower", "upper", "missing", "step", "levels")}
+
+
+class Script:
+    """Answers from a list; None breaks the connection. What was asked is kept."""
+
+    def __init__(self):
+        self.asked, self.answers = [], []
+
+    def next(self):
+        return self.answers.pop(0) if self.answers else (404, {}, {"detail": "no more"})
+
+
+@pytest.fixture
+def script():
+    found = Script()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            found.asked.append((self.command, self.path, dict(self.headers), body))
+            answer = found.next()
+            if answer is None:
+                self.close_connection = True
+                self.connection.close()
+                return
+            status, headers, content = answer
+            text = content if isinstance(content, bytes) else json.dumps(content).encode()
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": len(text)}.items():
+                self.send_header(name, str(value))
+            self.end_headers()
+            self.wfile.write(text)
+
+        do_POST = do_GET  # noqa: N815
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    found.url = f"http://127.0.0.1:{server.server_port}"
+    yield found
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def people(script):
+    script.answers = [(200, {}, [TABLE]), (200, {}, TABLE)]
+    table = connect(script.url, "token", patience=2)
+    script.asked.clear()
+    return table
+
+
+def job(state, **more):
+    return {"id": "j1", "state": state, "problem": None, "error": None, "result": None, **more}
+
+
+def test_what_is_public_is_computed_here(people, script):
+    assert people.forecast(ask.count(by="place"), epsilon=1).groups == 3
+    amount = people.amount_for(ask.count(), within=5)
+    assert amount["epsilon"] > 0
+    assert people.plan_ranges("age", epsilon=1).best is not None
+    assert "people" in repr(people)
+    assert "token" not in repr(people)
+    assert script.asked == []
+
+
+def test_what_is_refused_here_is_not_sent(people, script):
+    for wrong in (
+        lambda: people.count(epsilon=-1),
+        lambda: people.sum("nothing", epsilon=1),
+        lambda: people.count(where=col("word") < 5, epsilon=1),
+        lambda: people.release([ask.count()], epsilon=1, weights=[1, 2]),
+        lambda: people.ranges("pay", bins=0, epsilon=1),
+        lambda: people.grid(["age"], epsilon=1),
+    ):
+        with pytest.raises(InvalidArgument):
+            wrong()
+    assert script.asked == []
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["discover", "join", "join_units", "suggest_bounds", "suggest_limits", "fine_quantiles", "run"],
+)
+def test_what_needs_the_data_is_refused(people, verb):
+    with pytest.raises(Unsupported, match=verb):
+        getattr(people, verb)("age")
+
+
+def test_a_request_is_repeated_under_one_id(people, script):
+    script.answers = [
+        None,
+        (429, {"Retry-After": 0}, {"detail": "busy"}),
+        (503, {}, b"<html>"),
+        (200, {}, job("queued")),
+        None,
+        (200, {}, job("running")),
+        (200, {}, job("refused", problem="budget-exceeded", error="short")),
+    ]
+    with pytest.raises(BudgetExceeded, match="short"):
+        people.count(epsilon=1)
+    bodies = {body for method, _, _, body in script.asked if method == "POST"}
+    assert len(bodies) == 1
+    assert [method for method, *_ in script.asked] == ["POST"] * 4 + ["GET"] * 3
+    assert all(headers["Authorization"] == "Bearer token" for _, _, headers, _ in script.asked)
+
+
+def test_two_requests_have_two_ids(people, script):
+    script.answers = [(409, {}, {"problem": "budget-exceeded", "detail": "short"})] * 2
+    for _ in range(2):
+        with pytest.raises(BudgetExceeded):
+            people.count(epsilon=1)
+    ids = {json.loads(body)["request_id"] for *_, body in script.asked}
+    assert len(ids) == 2
+
+
+def test_silence_says_how_to_ask_again(people, script, monkeypatch):
+    monkeypatch.setattr(served, "_FIRST_LOOK", 0)
+    script.answers = [(429, {"Retry-After": 3600}, {"detail": "busy"})]
+    with pytest.raises(ServerSilent, match="busy.*request_id='mine'"):
+        people.release([ask.count()], epsilon=1, request_id="mine")
+    assert len(script.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "problem", "kind"),
+    [
+        (401, "sign-in-needed", ServerRefused),
+        (403, "forbidden", ServerRefused),
+        (404, "not-found", ServerRefused),
+        (409, "conflict", ServerRefused),
+        (422, "invalid-argument", InvalidArgument),
+        (422, "unsupported", Unsupported),
+        (500, "failure", ServerRefused),
+        (302, None, ServerRefused),
+        (404, ["strange"], ServerRefused),
+    ],
+)
+def test_errors_have_their_names(people, script, status, problem, kind):
+    script.answers = [(status, {"Location": "http://elsewhere/"}, {"problem": problem})]
+    with pytest.raises(kind, match=f"HTTP {status}"):
+        people.count(epsilon=1)
+    assert len(script.asked) == 1
+
+
+def test_an_answer_that_is_no_release_is_refused(people, script):
+    script.answers = [(200, {}, job("done", result={"releases": [{"value": 5}], "ranges": []}))]
+    with pytest.raises(InvalidArgument):
+        people.count(epsilon=1)
+
+
+def test_remaining(people, script):
+    script.answers = [(200, {}, TABLE), (200, {}, TABLE), (200, {}, {**TABLE, "budget": None})]
+    assert people.remaining == 0.75
+    assert people.limit == "epsilon 1"
+    with pytest.raises(Unsupported, match="no account"):
+        _ = people.remaining
+
+
+def test_names_stay_in_their_place(script):
+    script.answers = [(200, {}, [{"name": "../../x?y#z"}]), (200, {}, TABLE)]
+    connect(script.url + "/behind/", "token")
+    assert script.asked[1][1] == "/behind/api/v1/tables/..%2F..%2Fx%3Fy%23z"
+
+
+def test_a_table_must_be_named(script):
+    script.answers = [(200, {}, [TABLE, {**TABLE, "name": "other"}])] * 2
+    with pytest.raises(InvalidArgument, match="people, other"):
+        connect(script.url, "token")
+    with pytest.raises(InvalidArgument, match="'third'"):
+        connect(script.url, "token", table="third")
+
+
+def test_words_unknown_here(script):
+    for strange in ({**TABLE, "columns": [{"name": "x", "kind": "vector"}]}, {"name": "people"}):
+        script.answers = [(200, {}, [TABLE]), (200, {}, strange)]
+        with pytest.raises(InvalidArgument):
+            connect(script.url, "token")
+
+
+@pytest.mark.parametrize(
+    ("url", "token"),
+    [
+        ("ftp://host", "t"),
+        ("host", "t"),
+        ("http://", "t"),
+        ("http://user@localhost", "t"),
+        ("http://192.0.2.1", "t"),
+        ("http://stats.example.org", "t"),
+        ("http://localhost", ""),
+        ("http://localhost", "a b"),
+        ("http://localhost", "a\r\nHost: b"),
+        ("http://localhost:port", "t"),
+    ],
+)
+def test_addresses_that_are_refused(url, token):
+    with pytest.raises(InvalidArgument):
+        connection(url, token, patience=1, authority=None)
+
+
+def test_nobody_is_there():
+    with pytest.raises(ServerSilent, match="no connection"):
+        connect("http://127.0.0.1:1", "token", patience=0.1)
