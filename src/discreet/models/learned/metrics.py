@@ -318,7 +318,8 @@ class WindowGroups(Metric):
         return self.parts_of.between(queries, anchors)
 
     def total(self, parts: Ints) -> Ints:
-        return self._covers(np.moveaxis(parts, -1, 0))[-1]
+        covered: Ints = self._covers(np.moveaxis(parts, -1, 0))[-1]
+        return covered
 
     def left_out(self, parts: Ints) -> Ints:
         """Without each window: what is before it and what is after it are covered apart.
