@@ -1,0 +1,107 @@
+"""Ways to make ranges from public pairs, each with its parameters fixed (A30, A33, A35, A37)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+
+from discreet.models.inputs import Floats
+from discreet.models.learned.constant import Window, to_steps
+from discreet.models.learned.extension import TubeClip
+from discreet.models.learned.fit import fit_centres
+from discreet.models.learned.loo import LooClip
+from discreet.models.learned.metrics import ONE, Metric
+from discreet.models.learned.ranges import Ranges
+
+
+class Candidate(Protocol):
+    """One way to make ranges; the step and the width are the same whatever it is fitted to."""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+
+    @property
+    def width(self) -> int:
+        """Sensitivity in steps."""
+
+    @property
+    def step(self) -> Fraction:
+        """A power of two."""
+
+    def build(self, inputs: Floats, said: Floats) -> Ranges:
+        """Ranges from public inputs and what the function says about them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    """The median of public outputs, whatever the input is: no noise and no cost (S = 0)."""
+
+    step: Fraction
+    width: int = 0
+    name: str = "constant"
+
+    def build(self, inputs: Floats, said: Floats) -> Ranges:
+        """The median, as a window of one point."""
+        del inputs
+        middle = int(to_steps(np.array([np.median(said)]), self.step)[0])
+        return Window(low=middle, high=middle, step=self.step)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstantWindow:
+    """One window for all inputs: plain clipping, with noise for its length."""
+
+    width: int
+    step: Fraction
+    name: str = "constant window"
+
+    def build(self, inputs: Floats, said: Floats) -> Ranges:
+        """The window that cuts off least."""
+        del inputs
+        return Window.fit(said, width=self.width, step=self.step)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """Centres on public anchors, and ranges around their extension.
+
+    Where a neighbour changes a record, a range is what all other records allow (A35); for finer
+    neighbours it is a tube around the extension (A37).
+    """
+
+    metric: Metric
+    slope: int
+    """How far centres may differ at distance one, in steps; at most the width."""
+    width: int
+    step: Fraction
+    describes: str
+    """The metric, for people."""
+
+    @property
+    def name(self) -> str:
+        """The metric, and the slope as a share of the width."""
+        kind = "leave-one-out" if self.metric.record_like else "tube"
+        return f"{kind}, {self.describes}, slope {self.slope / self.width:.3g} of the width"
+
+    def build(self, inputs: Floats, said: Floats) -> Ranges:
+        """Centres of least loss outside the tube, then the ranges."""
+        centres = fit_centres(
+            to_steps(said, self.step),
+            self.metric.distances(inputs, inputs) / ONE,
+            self.slope,
+            loss="tube",
+            tube=(self.width - self.slope) / 2,
+        ).centres
+        kind = LooClip if self.metric.record_like else TubeClip
+        return kind(
+            anchors=inputs,
+            centres=np.rint(centres).astype(np.int64),
+            slope=self.slope,
+            width=self.width,
+            metric=self.metric,
+            step=self.step,
+        )

@@ -1,0 +1,247 @@
+"""Which ranges, how wide, with which distance: decided on public data alone (A42).
+
+Every way is fitted to some public inputs and judged on others, by the error of what would be
+released: clipping, noise and all. A public constant and one window for all inputs always take part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.core.exact import Number
+from discreet.mechanisms.loss import mean_absolute
+from discreet.models.inputs import Floats
+from discreet.models.learned.adjacency import Adjacency
+from discreet.models.learned.candidates import Candidate, Constant, ConstantWindow, Learned
+from discreet.models.learned.constant import to_steps
+from discreet.models.learned.mechanism import law_of, make_noise
+from discreet.models.learned.metrics import Metric, UnitCount
+from discreet.models.learned.posterior import Posterior
+from discreet.noise.law import Ints
+
+STEPS = 512
+"""Steps of the widest part of an octave of sensitivities; widths are whole multiples of an eighth
+of it, so that few laws of noise are needed."""
+OCTAVES = 7
+SHARES = (1.0, 0.5)
+WIDTHS = (0.125, 0.25, 0.5, 1.0)
+FOLDS = 5
+FINALISTS = 6
+_FIRST_LOOK = 240
+_SECOND_LOOK = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """How a candidate did on public inputs that it was not fitted to."""
+
+    candidate: Candidate
+    error: float
+    """Mean absolute difference of what would be released and what the function says."""
+    bias: float
+    noise: float
+    pairs: tuple[Ints, Floats]
+    """Clipped answers, in steps, and what the function said."""
+    estimates: bool
+    """Whether the estimate from public pairs beats the noisy number itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Public inputs and outputs, neighbours, and the budget of one answer."""
+
+    inputs: Floats
+    said: Floats
+    adjacency: Adjacency
+    epsilon: Number
+    delta: Number = 0
+    post_process: bool = True
+
+    def part(self, rows: Ints) -> Task:
+        """Some of the inputs."""
+        return replace(self, inputs=self.inputs[rows], said=self.said[rows])
+
+    def sample(self, most: int) -> Task:
+        """At most so many of the inputs, always the same ones."""
+        if len(self.said) <= most:
+            return self
+        return self.part(np.random.default_rng(0).permutation(len(self.said))[:most])
+
+
+def choose(task: Task, *, extra: Iterable[Candidate] = ()) -> list[Score]:
+    """All finalists, best first."""
+    few = task.sample(_FIRST_LOOK)
+    split = _folds(len(few.said), 3)[:1]
+    tried = [score(few, one, split) for one in (*starters(task), *extra)]
+    best = _best(tried, FINALISTS)
+    most = task.sample(_SECOND_LOOK)
+    folds = _folds(len(most.said), FOLDS)
+    known: dict[Candidate, Score] = {}
+
+    def judged(one: Candidate) -> Score:
+        if one not in known:
+            known[one] = score(most, one, folds)
+        return known[one]
+
+    for one in baselines(task):
+        judged(one)
+    for found in best:
+        judged(found.candidate)
+    _climb(known, judged)
+    return _best(known.values(), len(known))
+
+
+def _climb(known: dict[Candidate, Score], judged: Callable[[Candidate], Score]) -> None:
+    """From the best one, go on while a neighbouring setting is better."""
+    for _ in range(6):
+        top = _best(known.values(), 1)[0]
+        if not isinstance(top.candidate, Learned):
+            return
+        for other in _around(top.candidate):
+            judged(other)
+        if _best(known.values(), 1)[0] is top:
+            return
+
+
+def _best(scores: Iterable[Score], most: int) -> list[Score]:
+    return sorted(scores, key=lambda one: one.error)[:most]
+
+
+def _around(one: Learned) -> list[Candidate]:
+    """Wider and narrower by an eighth to a quarter, steeper and flatter."""
+    share = one.slope / one.width
+    found: list[Candidate] = []
+    for factor in (Fraction(3, 4), Fraction(4, 3)):
+        width, step = _normal(round(one.width * factor), one.step)
+        found.append(replace(one, width=width, step=step, slope=math.floor(share * width)))
+    slopes = {math.floor(other * one.width) for other in (share * 0.75, min(1.0, share / 0.75))}
+    return found + [replace(one, slope=slope) for slope in sorted(slopes - {one.slope})]
+
+
+def _normal(width: int, step: Fraction) -> tuple[int, Fraction]:
+    """A width of 512 to 1023 steps, in multiples of an eighth of 512."""
+    while width >= 2 * STEPS:
+        width, step = width // 2, step * 2
+    while width < STEPS:
+        width, step = width * 2, step / 2
+    unit = STEPS // 8
+    return width // unit * unit, step
+
+
+def _folds(size: int, folds: int) -> list[Ints]:
+    """Inputs to judge by, fold by fold."""
+    order = np.random.default_rng(1).permutation(size)
+    return [np.sort(part) for part in np.array_split(order, min(folds, size))]
+
+
+def score(task: Task, candidate: Candidate, folds: Sequence[Ints]) -> Score:
+    """Fit without each fold, clip the fold, and say what a release would cost in error."""
+    places, said = [], []
+    for fold in folds:
+        rest = np.setdiff1d(np.arange(len(task.said)), fold)
+        if len(rest) == 0:
+            rest = fold
+        model = candidate.build(task.inputs[rest], task.said[rest])
+        low, high = model.ranges(task.inputs[fold])
+        places.append(np.clip(to_steps(task.said[fold], candidate.step), low, high))
+        said.append(task.said[fold])
+    return _judge(task, candidate, np.concatenate(places), np.concatenate(said))
+
+
+def _judge(task: Task, candidate: Candidate, places: Ints, said: Floats) -> Score:
+    step = float(candidate.step)
+    bias = float(np.abs(places * step - said).mean())
+    noise = make_noise(candidate.width, epsilon=task.epsilon, delta=task.delta)
+    if noise is None:
+        return Score(
+            candidate=candidate,
+            error=bias,
+            bias=bias,
+            noise=0.0,
+            pairs=(places, said),
+            estimates=False,
+        )
+    law = law_of(noise)
+    spread = mean_absolute(law) * step
+    raw, refined = bias + spread, math.inf
+    if task.post_process:
+        refined = Posterior(clipped=places, said=said, law=law).expected_error()
+    return Score(
+        candidate=candidate,
+        error=min(raw, refined),
+        bias=bias,
+        noise=spread,
+        pairs=(places, said),
+        estimates=refined < raw,
+    )
+
+
+def baselines(task: Task) -> list[Candidate]:
+    """A public constant, and one window for all inputs, in all widths."""
+    found: list[Candidate] = [Constant(step=_sensitivities(task)[-1][1])]
+    return found + [ConstantWindow(width=w, step=s) for w, s in _sensitivities(task)]
+
+
+def starters(task: Task) -> list[Candidate]:
+    """Where the search begins: baselines, and learned ranges in steps of a factor of two."""
+    found = baselines(task)
+    for metric, words in _metrics(task):
+        for width, step in _sensitivities(task, count=task.adjacency.level == "count"):
+            found += [
+                Learned(
+                    metric=metric,
+                    slope=math.floor(share * width),
+                    width=width,
+                    step=step,
+                    describes=words,
+                )
+                for share in SHARES
+            ]
+    return found
+
+
+def _sensitivities(task: Task, *, count: bool = False) -> list[tuple[int, Fraction]]:
+    """Widths and steps, from the spread of public outputs downwards by factors of two."""
+    spread = float(np.ptp(task.said))
+    largest = spread if spread > 0 else max(1.0, float(np.abs(task.said).max()))
+    top = math.floor(math.log2(largest / STEPS))
+    deepest = OCTAVES + (4 if count else 0)
+    return [(STEPS, Fraction(2) ** (top - k)) for k in range(-1, deepest)]
+
+
+def _metrics(task: Task) -> list[tuple[Metric, str]]:
+    """Distances to try: widths as shares of the spread, alike or by what a linear fit weighs."""
+    if task.adjacency.given is not None:
+        return [(task.adjacency.given, "the given distance")]
+    if task.adjacency.level == "count":
+        return [(UnitCount(), "counted events")]
+    spread = np.ptp(task.inputs, axis=(0, 1))
+    plain = np.broadcast_to(np.where(spread > 0, spread, 1.0), task.inputs.shape[1:])
+    weighed = _weighed(task, plain)
+    found = []
+    for share in WIDTHS:
+        found.append((task.adjacency.truncated(plain * share), f"width {share:g} of the spread"))
+        if weighed is not None:
+            metric = task.adjacency.truncated(weighed * share)
+            found.append((metric, f"width {share:g} of the spread, weighed by position"))
+    return found
+
+
+def _weighed(task: Task, plain: Floats) -> Floats | None:
+    """Narrow where a linear fit of the outputs is steep; None if there is nothing to weigh."""
+    flat = task.inputs.reshape(len(task.said), -1)
+    scaled = (flat - flat.mean(axis=0)) / plain.ravel()
+    gram = scaled.T @ scaled + 1e-3 * len(flat) * np.eye(flat.shape[1]) / flat.shape[1]
+    slopes = np.abs(np.linalg.solve(gram, scaled.T @ (task.said - task.said.mean())))
+    if flat.shape[1] == 1 or not np.isfinite(slopes).all() or slopes.max() <= 0:
+        return None
+    shares = np.maximum(slopes / slopes.max(), 0.05)
+    if shares.min() > 0.7:
+        return None
+    widths: Floats = plain / shares.reshape(plain.shape)
+    return widths

@@ -1,0 +1,318 @@
+"""Any function of a short ordered input, made private: clip to a learned range, then add noise."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Protocol, TypeAlias, cast
+
+import numpy as np
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import events
+from discreet.core.check import positive, probability
+from discreet.core.errors import NotCertified, Unsupported
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.ledger.account import Account, Receipt
+from discreet.mechanisms.additive import Additive
+from discreet.mechanisms.best import best_additive
+from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
+from discreet.mechanisms.scalar import Scalar
+from discreet.models.inputs import Floats
+from discreet.models.learned.adjacency import Adjacency
+from discreet.models.learned.blackbox import BlackBox
+from discreet.models.learned.posterior import Posterior
+from discreet.models.learned.ranges import Ranges, clipped
+from discreet.noise.bits import Bits, system
+from discreet.noise.law import Law
+
+Noise: TypeAlias = Additive | Scalar
+
+_INPUTS = 64  # that a certificate looks at, and neighbours of each
+_KIN = 32
+
+
+def make_noise(width: int, *, epsilon: Number, delta: Number = 0) -> Noise | None:
+    """The noise of least expected error for a sensitivity of ``width`` steps; none for zero."""
+    if width == 0:
+        return None
+    return _made(width, positive("epsilon", epsilon), probability("delta", delta, one=False))
+
+
+@lru_cache(maxsize=256)
+def _made(width: int, epsilon: Fraction, delta: Fraction) -> Noise:
+    found = best_additive(
+        sensitivity=width,
+        epsilon=epsilon,
+        delta=delta,
+        loss="mae",
+        on="integers",
+        relation=Relation.REPLACE_ONE,
+    )
+    return found.chosen
+
+
+class Releases(Protocol):
+    """Anything that releases one number about one input."""
+
+    def release(self, value: Any, *, bits: Bits | None = None) -> Any:
+        """The number."""
+
+
+def ask_alternative(mechanism: Mechanism, given: Floats, bits: Bits) -> float:
+    """What another mechanism releases about an input."""
+    return float(cast("Releases", mechanism).release(given, bits=bits))
+
+
+def law_of(noise: Noise) -> Law:
+    """The law of integer noise."""
+    if isinstance(noise, Scalar):
+        return noise.noise
+    if noise.integers is None or not isinstance(noise.integers.noise, Law):
+        raise NotCertified("The noise must be a law on the integers.")
+    return noise.integers.noise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """Errors on public inputs that the fit did not see, in the unit of the output."""
+
+    error: float
+    """Mean absolute difference between what is released and what the function says."""
+    bias: float
+    """The part of it that clipping makes, before noise."""
+    noise: float
+    """Mean absolute noise."""
+    constant: float
+    """The same error if the best public constant were published and nothing asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What was released about one input."""
+
+    value: float
+    """The best estimate of what the function says."""
+    noisy: float
+    """The clipped answer with noise: all that was released; the value is computed from it."""
+    guarantee: Guarantee
+    receipt: Receipt | None
+    mechanism: LearnedMechanism = field(repr=False)
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Bounds that hold the clipped answer with probability at least ``level``."""
+        low, high = self.mechanism.interval(level)
+        return self.noisy - high, self.noisy - low
+
+    def __float__(self) -> float:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
+class LearnedMechanism(Mechanism):
+    """A function behind ranges that were learned from public data. Made by `wrap`.
+
+    Theorem: a release keeps ``guarantee`` for every function, also a randomised or hostile one,
+        between inputs that are neighbours in the words of ``protects``.
+    Proof: the ranges are public functions of the input, and those of neighbours lie within
+        ``width`` steps of each other's ends, so clipped answers differ by at most ``width`` steps;
+        the noise is calibrated to that, and what follows reads nothing private. The answer is
+        rounded to steps before it is clipped, and ranges are whole numbers: nothing is left to
+        rounding. See docs/theory/learned.md.
+    Source: Aoutouf 2021, corrected (A16, A34, A35, A43, A50).
+    Needs: everything the mechanism was made from is public and is not about the people of the
+        private inputs; the function keeps nothing between calls.
+    """
+
+    box: BlackBox
+    model: Ranges
+    noise: Noise | None
+    posterior: Posterior | None
+    expected: Expected
+    chosen: str
+    """What public cross-validation chose."""
+    adjacency: Adjacency
+    origin: float = 0.0
+    """A public number near the outputs; steps are counted from there."""
+    account: Account | None = None
+    label: str = "learned mechanism"
+    alternative: Mechanism | None = None
+    """A mechanism that was better on public data and answers instead."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one answer costs; a public constant costs nothing."""
+        if self.alternative is not None:
+            return self.alternative.guarantee
+        if self.noise is None:
+            return Guarantee(events.NOTHING, Relation.REPLACE_ONE)
+        return self.noise.guarantee
+
+    @property
+    def step(self) -> Fraction:
+        """Released numbers are multiples of it."""
+        return self.model.step
+
+    @property
+    def sensitivity(self) -> float:
+        """How far clipped answers of neighbours may lie apart."""
+        return float(self.model.width * self.step)
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the noise."""
+        if self.alternative is not None:
+            return self.alternative.std
+        return 0.0 if self.noise is None else self.noise.std * float(self.step)
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Bounds that hold the noise with probability at least ``level``."""
+        probability("level", level, zero=False, one=False)
+        if self.alternative is not None:
+            raise Unsupported(f"{self.chosen} answers: see its own interval().")
+        if self.noise is None:
+            return 0.0, 0.0
+        low, high = self.noise.interval(level)
+        return low * float(self.step), high * float(self.step)
+
+    def release(self, private: object, *, bits: Bits | None = None) -> float:
+        """The estimate for one private input; see `answer`."""
+        return self.answer(private, bits=bits).value
+
+    def answer(self, private: object, *, bits: Bits | None = None) -> Answer:
+        """Ask the function about one private input, once, and release what it says.
+
+        The budget is spent before the input is looked at. Entries that are no finite numbers
+        count as a public one, those outside the domain as its end; a function that fails has said
+        the middle of its range.
+        """
+        entries = self.box.shape.read(private)
+        source = system() if bits is None else bits
+        held = (
+            nullcontext()
+            if self.account is None
+            else self.account.reserve(self.guarantee, label=self.label, private=source.private)
+        )
+        with held as reservation:
+            rows = self.box.shape.clean(entries)
+            noisy, value = self._replaced(rows, source) or self._noisy(rows, source)
+        return Answer(
+            value=value,
+            noisy=noisy,
+            guarantee=self.guarantee,
+            receipt=None if reservation is None else reservation.receipt,
+            mechanism=self,
+        )
+
+    def _noisy(self, rows: Floats, bits: Bits) -> tuple[float, float]:
+        """The noisy number, and the estimate from it."""
+        low, high = self.model.ranges(rows[None])
+        said = self.box.ask(rows)  # about a copy: the ranges are made
+        steps = int(clipped([said - self.origin], low, high, step=self.step)[0])
+        if self.noise is not None:
+            steps = int(np.asarray(self.noise.release(steps, bits=bits)).item())
+        noisy = float(steps * self.step) + self.origin
+        if self.posterior is None:
+            return noisy, noisy
+        return noisy, float(self.posterior.estimate(np.array([steps]))[0]) + self.origin
+
+    def _replaced(self, rows: Floats, bits: Bits) -> tuple[float, float] | None:
+        if self.alternative is None:
+            return None
+        value = ask_alternative(self.alternative, self.box.shape.given(rows), bits)
+        return value, value
+
+    def charged_to(self, account: Account | None, *, label: str | None = None) -> LearnedMechanism:
+        """The same mechanism, with answers charged to this account."""
+        return replace(self, account=account, label=self.label if label is None else label)
+
+    def certify(self) -> Certificate:
+        """Recompute the noise's guarantee from its exact law, and try neighbours of all kinds.
+
+        The ranges are proved; here inputs are drawn at random, one position is replaced at a time
+        by others and by the ends of the domain, and the ranges are compared in whole numbers.
+        """
+        if self.alternative is not None:
+            return self.alternative.certify()
+        parts = () if self.noise is None else self.noise.certify().checks
+        epsilon = self.guarantee.epsilon() if not parts else parts[-1].epsilon
+        reach = self._reach()
+        ranges = Check(
+            part=f"ranges of neighbours, {reach} of {self.model.width} steps apart at most",
+            epsilon=epsilon,
+            claimed=0.0,
+            exact=0.0 if reach <= self.model.width else 1.0,
+            route="whole numbers, hostile answers, drawn neighbours",
+        )
+        return Certificate(
+            mechanism=f"learned ({self.chosen})",
+            guarantee=self.guarantee,
+            checks=(*parts, ranges),
+        ).demand()
+
+    def _reach(self) -> int:
+        """The largest distance of answers of drawn neighbours, at the far ends of their ranges."""
+        shape = self.box.shape
+        size = (_INPUTS, shape.positions, shape.attributes)
+        inputs = np.random.default_rng(1).uniform(shape.lower, shape.upper, size=size)
+        inputs[::2] = shape.stand_in
+        worst = 0
+        for family in self.adjacency.families(
+            inputs, lower=shape.lower, upper=shape.upper, size=_KIN
+        ):
+            lows, highs = self.model.ranges(family)
+            if (lows > highs).any():
+                return self.model.width + 1
+            worst = max(worst, int(highs.max() - lows.min()))
+        return worst
+
+    @property
+    def protects(self) -> str:
+        """Who is protected, in one sentence."""
+        return (
+            f"One answer about an input of {self.box.shape.positions} positions hides "
+            f"{self.adjacency.words}."
+        )
+
+    @property
+    def does_not_protect(self) -> tuple[str, ...]:
+        """What is not protected, in sentences."""
+        shape = self.box.shape
+        timing = (
+            "How long the function takes, and what it prints, stores or sends by itself."
+            if self.box.seconds is None
+            else "What the function prints, stores or sends by itself."
+        )
+        return (
+            "The public inputs and outputs: publishing the mechanism publishes them.",
+            "The data that the function was trained on: that needs a guarantee of its own.",
+            f"That a question was asked, the number of positions ({shape.positions}), their order.",
+            timing,
+            "A person of several inputs: answers add up, so do overlapping windows (`WindowPlan`).",
+            "The input from whoever runs this: the function sees it as it is.",
+        )
+
+    def explain(self) -> str:
+        """Everything a reader of the released numbers should know."""
+        exp = self.expected
+        lines = [
+            repr(self),
+            self.protects,
+            f"Expected error on public inputs: {exp.error:.4g}",
+            f"  clipping alone {exp.bias:.4g}, noise alone {exp.noise:.4g}",
+            f"  a public constant instead {exp.constant:.4g}",
+            "Not protected:",
+            *(f"  {line}" for line in self.does_not_protect),
+        ]
+        if self.noise is None:
+            lines.insert(1, "At this epsilon a public constant is best: the input is not used.")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return (
+            f"learned({self.chosen}; {self.guarantee!r}; sensitivity {self.sensitivity:.4g}; "
+            f"expected error {self.expected.error:.4g})"
+        )

@@ -1,0 +1,158 @@
+"""One call: a function and public inputs in, a private mechanism out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet.core.check import count, positive, probability
+from discreet.core.errors import InvalidArgument
+from discreet.core.exact import Number
+from discreet.ledger.account import Account
+from discreet.mechanisms.mechanism import Mechanism
+from discreet.models.inputs import LARGEST, Bounds, Floats
+from discreet.models.learned.adjacency import Adjacency, Level
+from discreet.models.learned.alternatives import rate
+from discreet.models.learned.blackbox import BlackBox, Shape, cube
+from discreet.models.learned.choose import Score, Task, choose
+from discreet.models.learned.mechanism import Expected, LearnedMechanism, law_of, make_noise
+from discreet.models.learned.metrics import Metric
+from discreet.models.learned.posterior import Posterior
+
+ANCHORS = 400
+FEWEST = 10
+"""Public inputs below which nothing can be chosen."""
+
+
+def wrap(  # noqa: PLR0913 - each has a default and a name
+    function: object,
+    *,
+    public_inputs: ArrayLike,
+    public_outputs: ArrayLike | None = None,
+    metric: Level | Metric,
+    epsilon: Number,
+    delta: Number = 0,
+    group: int = 1,
+    bounds: Bounds | None = None,
+    anchors: int = ANCHORS,
+    post_process: bool = True,
+    alternatives: Mapping[str, Mechanism] | None = None,
+    seconds: float | None = None,
+    account: Account | None = None,
+    label: str = "learned mechanism",
+) -> LearnedMechanism:
+    """Make any function of a short ordered input private, with ranges learned from public data.
+
+    ``function`` is a callable of one input, or anything with ``predict``. ``public_inputs`` are
+    examples of shape ``(examples, positions)`` or ``(examples, positions, attributes)`` that are
+    *not* about the people to be protected; ``public_outputs`` are what the function says about
+    them (asked if not given). ``metric`` says what one person is: "record" (one position),
+    "attribute" (one number), "count" (one event in a table of counts), or a `Metric`; ``group``
+    makes it that many consecutive records. ``bounds`` is the public domain of each attribute.
+    Ranges, distances and the split of the error between clipping and noise are chosen on public
+    data, and so is, if it is better, one of the ``alternatives``: mechanisms that take the same
+    input and keep the same promise. With ``seconds`` every answer takes just this long. With an
+    ``account`` every answer is charged to it.
+
+    Theorem: every answer is (epsilon, delta)-DP for neighbours under ``metric``, for any function.
+    Proof: `LearnedMechanism`. Nothing private is read here.
+    Source: Aoutouf 2021, corrected (A30-A37, A42, A43, A50).
+    Needs: public inputs that are public; see ``does_not_protect`` of the result.
+
+    >>> import numpy as np
+    >>> public = np.random.default_rng(0).uniform(0, 10, size=(200, 20))
+    >>> mean = wrap(np.mean, public_inputs=public, metric="record", epsilon=1)
+    >>> mean.expected.error < mean.expected.constant
+    True
+    """
+    eps, dlt = positive("epsilon", epsilon), probability("delta", delta, one=False)
+    table = _examples(public_inputs)
+    adjacency = Adjacency.of(metric, group=group)
+    shape = Shape.of(table, bounds=bounds)
+    box = BlackBox.of(function, shape=shape, seconds=seconds)
+    inputs, said = _public(box, cube(table), public_outputs)
+    origin = float(np.median(said))
+    task = Task(
+        inputs=inputs,
+        said=said - origin,
+        adjacency=adjacency,
+        epsilon=eps,
+        delta=dlt,
+        post_process=post_process,
+    )
+    scores = choose(task)
+    rated = [
+        rate(name, one, task, shape=shape, origin=origin)
+        for name, one in (alternatives or {}).items()
+    ]
+    made = _mechanism(task.sample(count("anchors", anchors)), box, scores)
+    better = min(rated, key=lambda one: one.error, default=None)
+    if better is not None and better.error < scores[0].error:
+        made = replace(
+            made,
+            alternative=better.mechanism,
+            chosen=better.name,
+            expected=replace(made.expected, error=better.error, bias=math.nan, noise=better.error),
+        )
+    return replace(made, origin=origin, account=account, label=label)
+
+
+def _mechanism(task: Task, box: BlackBox, scores: list[Score]) -> LearnedMechanism:
+    """The best candidate, fitted to all anchors; its estimates come from pairs it did not see."""
+    best = scores[0]
+    noise = make_noise(best.candidate.width, epsilon=task.epsilon, delta=task.delta)
+    posterior = None
+    if noise is not None and best.estimates:
+        posterior = Posterior(clipped=best.pairs[0], said=best.pairs[1], law=law_of(noise))
+    constant = next(one.error for one in scores if one.candidate.width == 0)
+    return LearnedMechanism(
+        box=box,
+        model=best.candidate.build(task.inputs, task.said),
+        noise=noise,
+        posterior=posterior,
+        expected=Expected(error=best.error, bias=best.bias, noise=best.noise, constant=constant),
+        chosen=best.candidate.name,
+        adjacency=task.adjacency,
+    )
+
+
+def _examples(public_inputs: ArrayLike) -> Floats:
+    """Public inputs as finite numbers of two or three dimensions."""
+    try:
+        table = np.asarray(public_inputs, dtype=np.float64)
+    except (TypeError, ValueError):
+        table = np.empty(0)
+    if table.ndim not in (2, 3) or 0 in table.shape:
+        raise InvalidArgument(
+            "public_inputs must be numbers of shape (examples, positions) or "
+            "(examples, positions, attributes)."
+        )
+    if not np.isfinite(table).all():
+        raise InvalidArgument("public_inputs must be finite: leave out what is missing.")
+    return table
+
+
+def _public(
+    box: BlackBox, inputs: Floats, public_outputs: ArrayLike | None
+) -> tuple[Floats, Floats]:
+    """Public inputs, clean, with what the function says; those it does not answer are left out."""
+    clean = np.stack([box.shape.clean(rows) for rows in inputs])
+    if public_outputs is None:
+        said = box.ask_public(clean)
+    else:
+        said = np.asarray(public_outputs, dtype=np.float64).reshape(-1)
+    if len(said) != len(clean):
+        raise InvalidArgument(
+            f"public_outputs must be {len(clean)} numbers, one for each public input, "
+            f"got {len(said)}."
+        )
+    kept = np.isfinite(said) & (np.abs(said) < LARGEST)
+    if kept.sum() < FEWEST:
+        raise InvalidArgument(
+            f"The function must answer at least {FEWEST} public inputs with finite numbers."
+        )
+    return clean[kept], said[kept]
