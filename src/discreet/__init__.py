@@ -1,5 +1,8 @@
 """Differential privacy for people who must publish."""
 
+from importlib import import_module
+from typing import Any
+
 from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
 from discreet.core.errors import (
     BudgetExceeded,
@@ -49,6 +52,10 @@ from discreet.table.stream import stream
 from discreet.table.table import table
 
 __version__ = "0.1.0"
+_LATER = {
+    "connect": ("discreet.apps.client.connect", "connect"),
+    "learned": ("discreet.models", "learned"),
+}
 __all__ = [
     "BudgetExceeded",
     "ChargedGrid",
@@ -78,6 +85,7 @@ __all__ = [
     "category",
     "clamped",
     "col",
+    "connect",
     "date",
     "exponential",
     "folded",
@@ -87,6 +95,7 @@ __all__ = [
     "intervals",
     "keys",
     "laplace",
+    "learned",
     "mean_interval",
     "noisy_max",
     "permute_and_flip",
@@ -114,3 +123,12 @@ __all__ = [
     "when",
     "zcdp",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What few people need is imported when it is first used."""
+    if name not in _LATER:
+        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+    place, called = _LATER[name]
+    module = import_module(place)
+    return getattr(module, called, None) or import_module(f"{place}.{called}")
