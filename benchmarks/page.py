@@ -59,9 +59,14 @@ def table(rows: Iterable[Row], title: str) -> Table:
 
 def update(suite: str, rows: Iterable[Row]) -> None:
     """Replace this suite's section of the page, with the machine and the day."""
-    begin, end = f"<!-- {suite}: begin -->", f"<!-- {suite}: end -->"
+    replace_section(suite, _markdown(list(rows), suite))
+
+
+def replace_section(name: str, lines: Iterable[str]) -> None:
+    """Write lines between the marks of a section, with the machine and the day."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     text = PAGE.read_text(encoding="utf-8")
-    section = "\n".join((begin, "", f"*{machine()}*", "", *_markdown(list(rows), suite), "", end))
+    section = "\n".join((begin, "", f"*{machine()}*", "", *lines, "", end))
     pattern = re.escape(begin) + ".*?" + re.escape(end)
     text, found = re.subn(pattern, lambda _: section, text, flags=re.DOTALL)
     if found != 1:
