@@ -137,17 +137,26 @@ class Account:
         request = None if request_id is None else journal.printable("request_id", request_id)
         return self._record("charge", guarantee, label=label, request=request)
 
-    def reserve(self, guarantee: Guarantee, *, label: str, private: bool = True) -> Reservation:
+    def reserve(
+        self,
+        guarantee: Guarantee,
+        *,
+        label: str,
+        private: bool = True,
+        request_id: str | None = None,
+    ) -> Reservation:
         """Spend before the data are read; settle when the release is out or has failed.
 
         What is reserved stays spent, whatever happens next. ``private=False``, e.g. noise from
-        seeded bits, is refused: such a release has no guarantee.
+        seeded bits, is refused: such a release has no guarantee. The same ``request_id`` twice is
+        one reservation: what was lost with a crash may be run again, and one answer published.
         """
         if not private:
             raise NotCertified(
                 "A release from seeded bits is not private and cannot be charged; use system()."
             )
-        return Reservation(self, self._record("reserve", guarantee, label=label, request=None))
+        request = None if request_id is None else journal.printable("request_id", request_id)
+        return Reservation(self, self._record("reserve", guarantee, label=label, request=request))
 
     def renew(self, *, reason: str, expires: datetime | None = None) -> None:
         """Start a new period with the whole limit; the policy says how often, the chain why.

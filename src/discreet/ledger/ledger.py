@@ -99,6 +99,11 @@ class Ledger:
                 crowd_rows.insert(session, name, menu, packed)
         return Crowd(self._store, name)
 
+    def crowds(self) -> tuple[str, ...]:
+        """The names of all crowds, in the order of their opening."""
+        with self._store.read() as session:
+            return tuple(crowd_rows.names(session))
+
     def accounts(self) -> tuple[Account, ...]:
         """Every account, parents before children."""
         with self._store.read() as session:

@@ -12,8 +12,10 @@ from discreet.table.release import DELTA, told_delta, worth
 def plainly(guarantee: Guarantee, *, delta: float = DELTA) -> str:
     """What the guarantee promises to one person."""
     pure = guarantee.epsilon(0.0)
-    delta = told_delta(guarantee, delta=delta)
-    epsilon = pure if math.isfinite(pure) else guarantee.epsilon(delta)
+    epsilon = pure
+    if not math.isfinite(pure):
+        delta = told_delta(guarantee, delta=delta)
+        epsilon = guarantee.epsilon(delta)
     factor = f"{math.exp(epsilon):.3g}" if epsilon < 700 else "beyond all use many"
     plus = "" if math.isfinite(pure) else f", plus a probability of {delta:g} at most"
     other = {

@@ -13,13 +13,18 @@ _LONGEST = 200
 
 
 def reserved(
-    account: Account | None, guarantee: Guarantee, *, label: str, bits: Bits
+    account: Account | None,
+    guarantee: Guarantee,
+    *,
+    label: str,
+    bits: Bits,
+    request_id: str | None = None,
 ) -> Reservation:
     """The budget of a release, spent now. Bits that are not private are refused."""
     if account is None:
         raise InvalidArgument("account must be given to release: discreet.table(account=...).")
     short = label if len(label) <= _LONGEST else label[: _LONGEST - 3] + "..."
-    return account.reserve(guarantee, label=short, private=bits.private)
+    return account.reserve(guarantee, label=short, private=bits.private, request_id=request_id)
 
 
 def fresh_key(bits: Bits) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import InvalidArgument
 from discreet.data.plan import Plan
-from discreet.noise.bits import Bits
+from discreet.noise.bits import Bits, system
 from discreet.queries.answer import Answer
 from discreet.queries.design import Design
 from discreet.queries.noisy import Noisy
@@ -18,7 +18,7 @@ from discreet.table.ranges import AnyPlanned, AnyRanges, charged
 from discreet.table.release import Release, value_of
 
 if TYPE_CHECKING:
-    from discreet.ledger.account import Receipt
+    from discreet.ledger.account import Receipt, Reservation
     from discreet.table.opened import Opened
 
 
@@ -69,28 +69,66 @@ def carry_out(
     Source: docs/theory/queries.md, docs/theory/ranges.md.
     Needs: an account; columns of the source as declared.
     """
-    from discreet.data.collect import collect  # noqa: PLC0415 - engines are slow to import
-
     _check(table, work)
     progress("reserving the budget")
     words = label or "; ".join(work.titles)
     with reserved(table.account, work.guarantee, label=words, bits=bits) as held:
-        tables = []
-        for number, plan in enumerate(work.passes, start=1):
-            progress(f"reading the data, pass {number} of {len(work.passes)}")
-            # A fresh key each time: which rows are kept must not be known or repeated.
-            tables.append(collect(plan, source=table.source, key=fresh_key(bits)))
-        progress("adding noise")
-        asked = 0 if work.design is None else len(work.design.passes)
-        noisy: list[tuple[Noisy, ...]] = []
-        if work.design is not None:
-            noisy = work.design.noisy([one.columns for one in tables[:asked]], bits=bits)
-        ranges = tuple(
-            charged(one, counts, setting=table.setting, receipt=held.receipt, bits=bits)
-            for one, counts in zip(work.ranges, tables[asked:], strict=True)
-        )
-        del tables
-    releases = () if work.design is None else _releases(table, work.design, noisy, held.receipt)
+        return _answered(table, work, held.receipt, bits=bits, progress=progress)
+
+
+def hold(table: Opened, work: Work, *, label: str, request_id: str) -> Reservation:
+    """Reserve the budget of work for a request, once, however often this is called.
+
+    Nothing is read. Whoever holds it says what became of it: `Reservation.settle`.
+    """
+    _check(table, work)
+    return reserved(
+        table.account, work.guarantee, label=label, bits=system(), request_id=request_id
+    )
+
+
+def answer_held(
+    table: Opened,
+    work: Work,
+    held: Reservation,
+    *,
+    progress: Callable[[str], None] = lambda _: None,
+) -> tuple[tuple[Release, ...], tuple[AnyRanges, ...]]:
+    """Read and add noise under a reservation that `hold` made.
+
+    Theorem: if of all results for one request at most one is ever shown to anybody, and which one
+        does not depend on what they say, what is shown is within ``work.guarantee``, which was
+        charged once, before a row was read.
+    Proof: runs have independent noise. The one that is shown is chosen without looking at results,
+        so it is distributed as the result of a single run; the others are seen by nobody.
+    Needs: the caller keeps both conditions.
+    """
+    if held.account is not table.account or held.receipt.guarantee != work.guarantee:
+        raise InvalidArgument("held must be the reservation of this work, by this table's account.")
+    return _answered(table, work, held.receipt, bits=system(), progress=progress)
+
+
+def _answered(
+    table: Opened, work: Work, receipt: Receipt, *, bits: Bits, progress: Callable[[str], None]
+) -> tuple[tuple[Release, ...], tuple[AnyRanges, ...]]:
+    from discreet.data.collect import collect  # noqa: PLC0415 - engines are slow to import
+
+    tables = []
+    for number, plan in enumerate(work.passes, start=1):
+        progress(f"reading the data, pass {number} of {len(work.passes)}")
+        # A fresh key each time: which rows are kept must not be known or repeated.
+        tables.append(collect(plan, source=table.source, key=fresh_key(bits)))
+    progress("adding noise")
+    asked = 0 if work.design is None else len(work.design.passes)
+    noisy: list[tuple[Noisy, ...]] = []
+    if work.design is not None:
+        noisy = work.design.noisy([one.columns for one in tables[:asked]], bits=bits)
+    ranges = tuple(
+        charged(one, counts, setting=table.setting, receipt=receipt, bits=bits)
+        for one, counts in zip(work.ranges, tables[asked:], strict=True)
+    )
+    del tables
+    releases = () if work.design is None else _releases(table, work.design, noisy, receipt)
     return releases, ranges
 
 

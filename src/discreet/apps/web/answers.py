@@ -280,6 +280,24 @@ class Leak:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What the value of one time leaks under a model, and what the noise alone promises."""
+
+    time: str
+    leaks: float
+    promised: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseShown:
+    """Noise as it is, or such as would meet the target; the standard error of a mean."""
+
+    noise: str
+    error: float
+    leaks: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeakageShown:
     """What published means of a panel leak under a public model; no panel was read."""
 
@@ -287,6 +305,8 @@ class LeakageShown:
     times: int
     delta: float
     rows: tuple[Leak, ...]
+    over_time: tuple[Moment, ...]
+    noise: tuple[NoiseShown, ...]
     remarks: tuple[str, ...]
     fixes: tuple[str, ...]
     target: float

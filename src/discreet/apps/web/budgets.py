@@ -23,6 +23,7 @@ class Budgets:
         self._store = store
         self._ledger = ledger
         self._known: dict[str, Account] = {}
+        self._left: dict[str, tuple[str, float]] = {}
         for table in config.tables.values():
             self._known[table.account] = ledger.account(table.account, limit=table.limit)
 
@@ -44,6 +45,15 @@ class Budgets:
         if found is None and who.role == "analyst" and table.analyst_limit is not None:
             return self._open(who.name, table, table.analyst_limit, number=1)
         return found
+
+    def remaining(self, account: Account) -> float:
+        """What is left; computed once for each entry of the account."""
+        head = account.head
+        known = self._left.get(account.name)
+        if known is None or known[0] != head:
+            known = head, float(account.remaining)  # not older than the head that it goes with
+            self._left[account.name] = known
+        return known[1]
 
     def account(self, name: str) -> Account:
         """An account by its name; its terms are remembered, what is left is read each time."""

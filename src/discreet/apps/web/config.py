@@ -31,7 +31,7 @@ _RATES = {
     "burst": 60,
     "body_bytes": 1 << 16,
     "seconds_to_send": 10,
-    "seconds_to_run": 120,
+    "lease_seconds": 15,
     "queue": 200,
     "queue_per_person": 20,
     "connections": 500,
@@ -51,7 +51,8 @@ class Rates:
     burst: int = _RATES["burst"]
     body_bytes: int = _RATES["body_bytes"]
     seconds_to_send: int = _RATES["seconds_to_send"]
-    seconds_to_run: int = _RATES["seconds_to_run"]
+    lease_seconds: int = _RATES["lease_seconds"]
+    """After this silence of a worker its releases are taken over by another."""
     queue: int = _RATES["queue"]
     queue_per_person: int = _RATES["queue_per_person"]
     connections: int = _RATES["connections"]

@@ -10,9 +10,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from discreet.accounting import composition
 from discreet.accounting.guarantee import Guarantee
 from discreet.apps.asked import Asked, Statistic, asked
-from discreet.apps.cli.budget import Standing, amount
+from discreet.apps.cli.budget import Standing, amount, whole
 from discreet.apps.cli.ranges import range_content
 from discreet.apps.web.answers import (
     Alternative,
@@ -24,7 +25,8 @@ from discreet.apps.web.answers import (
     Structure,
 )
 from discreet.apps.web.config import TableConfig
-from discreet.core.errors import InvalidArgument, PrivacyError
+from discreet.core import events
+from discreet.core.errors import BudgetExceeded, InvalidArgument, PrivacyError
 from discreet.ledger.account import Account
 from discreet.queries.budget import Budget, budget
 from discreet.queries.design import Design, Setting, design
@@ -105,6 +107,25 @@ def _question(named: _Named, text: str) -> Question:
         raise InvalidArgument("statistics: cannot be understood; check types and sizes.") from None
 
 
+def check_price(asked_for: Question, account: Account) -> None:
+    """Refuse what an account cannot count or pay, before anything is queued."""
+    if not account.affords(asked_for.guarantee):
+        raise BudgetExceeded(
+            f"Account {account.name!r} or the account of its table has too little left for this: "
+            f"{worth_of(asked_for)}; nothing was spent."
+        )
+
+
+@lru_cache(maxsize=1024)
+def _worth(guarantee: Guarantee) -> str:
+    return worth(guarantee)
+
+
+def worth_of(asked_for: Question) -> str:
+    """The guarantee in one line."""
+    return _worth(asked_for.guarantee)
+
+
 def plan(
     table: TableConfig,
     asked_for: Question,
@@ -117,12 +138,12 @@ def plan(
     standing = _limit(table)
     if account is not None:
         standing = Standing(name=account.name, limit=account.limit, account=account)
-    cost = _finite(amount(asked_for.guarantee, standing.limit))
+    cost = _cost(asked_for.guarantee, standing.limit)
     return Planned(
         table=table.name,
         **_public(_Named(table), asked_for.text, compare=compare),
         cost=cost,
-        share=_finite(standing.share(asked_for.guarantee)),
+        share=_share(cost, standing.limit),
         budget=shown,
         after=None if shown is None or cost is None else _after(shown, cost),
         affordable=account is not None and account.affords(asked_for.guarantee),
@@ -148,7 +169,7 @@ def _public(named: _Named, text: str, *, compare: bool) -> Mapping[str, Any]:
     return {
         "statistics": tuple(statistics[place] for place in sorted(statistics)),
         "ranges": tuple(_ranges(table, one) for one in work.ranges),
-        "worth": worth(found.guarantee),
+        "worth": worth_of(found),
         "promise": plainly(found.guarantee),
         "protects": protection(setting),
         "passes": len(work.passes),
@@ -175,7 +196,7 @@ def _statistic(
         name=asked_for.query.title,
         asked=asked_for.query.text,
         budget=str(one.budget),
-        share=_finite(_limit(table).share(asked_for.guarantee)),
+        share=_share(_cost(asked_for.guarantee, table.limit), table.limit),
         groups=error.groups,
         std=_finite(error.std),
         width=_finite(error.width),
@@ -261,6 +282,24 @@ def amounts(price: Budget) -> dict[str, float]:
 
 def _limit(table: TableConfig) -> Standing:
     return Standing(name=table.account, limit=table.limit, account=None)
+
+
+@lru_cache(maxsize=1024)
+def _cost(cost: Guarantee, limit: Guarantee) -> float | None:
+    """A cost in the currency of a limit: for pure noise the epsilon that was asked for."""
+    if isinstance(limit.event, events.Approx | events.Pure):
+        total, failure = composition.basic(cost.event)
+        if total is not None and not failure:
+            return float(total)
+    return _finite(amount(cost, limit))
+
+
+def _share(cost: float | None, limit: Guarantee) -> float | None:
+    """The part of the whole limit that a cost takes by itself; squares of mu add up."""
+    if cost is None:
+        return None
+    part = cost / whole(limit)
+    return part**2 if isinstance(limit.event, events.Gdp) else part
 
 
 def _finite(value: float | None) -> float | None:

@@ -5,30 +5,57 @@ Every method takes who asks, first, and refuses what their role may not do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
 
-from discreet.apps.web import planning, tables
-from discreet.apps.web.answers import BudgetShown, Planned, TableShown
+from discreet.apps import declared
+from discreet.apps.web import downloads, findings, log, overview, planning, tables
+from discreet.apps.web.answers import (
+    AuditShown,
+    BudgetShown,
+    CrowdShown,
+    Download,
+    Job,
+    LeakageShown,
+    LedgerShown,
+    NewToken,
+    PersonShown,
+    Planned,
+    TableShown,
+)
 from discreet.apps.web.budgets import Budgets
 from discreet.apps.web.config import Config, TableConfig
-from discreet.apps.web.people import People, Person, Role
-from discreet.apps.web.problems import Forbidden, NotFound
+from discreet.apps.web.jobs import Order, Queue, Row
+from discreet.apps.web.log import Note
+from discreet.apps.web.people import Known, People, Person, Role
+from discreet.apps.web.problems import Busy, Forbidden, NotFound
+from discreet.apps.web.runner import Runner
 from discreet.apps.web.store import open_store
+from discreet.core import check
+from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
+from discreet.table.ranges import AnyRanges
+from discreet.table.release import Release
+
+_PATIENCE_S = 30.0
 
 
 class Service:
     """The service of one process; several share their store and ledger."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, note: Note | None = None) -> None:
         self.config = config
         self.store = open_store(config.store)
         self.ledger_book = Ledger(config.ledger)
         self.people_known = People(self.store)
         self.budgets = Budgets(config, self.store, self.ledger_book)
-        self.opener = tables.Opener()
+        self.queue = Queue(self.store, config.rates)
+        self.audits = findings.Audits(self.store)
+        self.runner = Runner(
+            config, self.queue, self.budgets, tables.Opener(), note=note or log.failure
+        )
 
     # ── tables and plans ─────────────────────────────────────────────────────
 
@@ -46,7 +73,7 @@ class Service:
         self,
         who: Person,
         table: str,
-        statistics: Sequence[dict[str, Any]],
+        statistics: Sequence[Mapping[str, Any]],
         *,
         compare: bool = False,
     ) -> Planned:
@@ -58,13 +85,165 @@ class Service:
         config = self._table(table)
         found = planning.question(config, statistics)
         account = self.budgets.paying(who, config)
-        shown = None if account is None else _capped(account, self.budgets.of_table(config))
+        shown = self._budget(who, config)
         return planning.plan(config, found, account=account, shown=shown, compare=compare)
 
+    # ── releases ─────────────────────────────────────────────────────────────
+
+    def submit(
+        self, who: Person, table: str, statistics: Sequence[Mapping[str, Any]], *, request_id: str
+    ) -> Job:
+        """Ask for a release: charged, carried out in the background, and kept.
+
+        The same ``request_id`` again is the same release, charged once; with another question it
+        is refused.
+        """
+        _only(who, "owner", "analyst")
+        config = self._table(table)
+        found = planning.question(config, statistics)
+        account = self.budgets.paying(who, config)
+        known = self.queue.find(who.name, request_id)
+        if known is None:
+            if self.runner.stopping:
+                raise Busy("The server is about to stop; nothing was spent. Send it again.")
+            if account is None:
+                raise Forbidden("You have no budget for this table: ask the owner for one.")
+            planning.check_price(found, account)
+        order = Order(
+            person=who.name,
+            request_id=request_id,
+            table=config.name,
+            statistics=found.text,
+            title=found.title,
+            worth=planning.worth_of(found),
+            account="" if account is None else account.name,
+        )
+        row = self.queue.submit(order)
+        self.runner.wake()
+        return self._job(row)
+
+    def job(self, who: Person, number: str) -> Job:
+        """A release, with its result if it is done."""
+        return self._job(self._own(who, number))
+
+    def over(self, number: str) -> bool | None:
+        """Whether a job ended in this process; None if it may have ended elsewhere."""
+        return True if number in self.runner.finished else None
+
+    def releases(self, who: Person) -> tuple[Job, ...]:
+        """The caller's releases, newest first, without results; the owner sees everybody's."""
+        _only(who, "owner", "analyst")
+        rows = self.queue.listed(None if who.role == "owner" else who.name)
+        return tuple(self._job(row) for row in rows)
+
+    def result(self, who: Person, number: str) -> tuple[list[Release], list[AnyRanges]]:
+        """The released numbers as objects, for pictures."""
+        return downloads.objects(self._done(who, number))
+
+    def release_file(self, who: Person, number: str, kind: downloads.Kind) -> Download:
+        """A finished release as JSON, CSV or one HTML page."""
+        row = self._done(who, number)
+        config = self._table(row.subject)
+        return downloads.download(row, config, kind)
+
+    # ── ledger, audits, models ───────────────────────────────────────────────
+
+    def ledger(self, who: Person, *, verify: bool = False) -> LedgerShown:
+        """Budgets over time: an analyst's own, or all of them for owner and auditor."""
+        everything = who.role in ("owner", "auditor")
+        accounts = self.ledger_book.accounts() if everything else self._accounts_of(who)
+        checked = overview.verification(self.ledger_book) if everything and verify else None
+        return LedgerShown(accounts=overview.shown(accounts, self.budgets), verification=checked)
+
+    def audit(self, who: Person) -> AuditShown:
+        """What is claimed of mechanisms, what is exact, and what an attack shows."""
+        _only(who, "owner", "auditor")
+        return self.audits.shown()
+
+    def start_audit(self, who: Person) -> AuditShown:
+        """Audit every mechanism again, in the background."""
+        _only(who, "owner", "auditor")
+        self.audits.start()
+        return self.audits.shown()
+
+    def leakage(self, who: Person, model: Mapping[str, Any]) -> LeakageShown:
+        """What published means of a panel leak under a public model; no data are read."""
+        _only(who, "owner", "analyst")
+        return findings.leakage(model)
+
+    def models(self, who: Person) -> Mapping[str, Mapping[str, Any]]:
+        """Models for `leakage` that one can begin with."""
+        _only(who, "owner", "analyst")
+        return findings.MODELS
+
+    def personal(self, who: Person) -> tuple[CrowdShown, ...]:
+        """Personal budgets by level of consent; exact, so for the owner alone."""
+        _only(who, "owner")
+        return findings.personal(self.ledger_book)
+
+    # ── people ───────────────────────────────────────────────────────────────
+
+    def me(self, who: Person) -> PersonShown:
+        """The caller."""
+        return next(self._person(one) for one in self.people_known.known() if one.name == who.name)
+
+    def people(self, who: Person) -> tuple[PersonShown, ...]:
+        """Everybody, for the owner."""
+        _only(who, "owner")
+        return tuple(self._person(one) for one in self.people_known.known())
+
+    def add_person(self, who: Person, name: str, role: str, *, days: int = 90) -> NewToken:
+        """A token for somebody, who is added if unknown. It is shown this once."""
+        _only(who, "owner")
+        life = timedelta(days=check.count("days", days))
+        token, expires = self.people_known.add(name, role, life=life)
+        return NewToken(
+            person=name,
+            role=cast("Role", role),
+            token=token,
+            expires=expires.isoformat(timespec="seconds"),
+        )
+
+    def revoke(self, who: Person, name: str) -> None:
+        """End all tokens and sessions of a person."""
+        _only(who, "owner")
+        if name == who.name:
+            raise InvalidArgument("You cannot revoke yourself; another owner can.")
+        self.people_known.revoke(name)
+
+    def set_limit(
+        self, who: Person, name: str, table: str, limit: Mapping[str, float]
+    ) -> BudgetShown:
+        """From now on a person may spend this much, in a new account under the table's."""
+        _only(who, "owner")
+        config = self._table(table)
+        allowance = declared.limit(dict(limit), config.setting.relation)
+        account = self.budgets.set_limit(name, config, allowance)
+        return tables.standing(account.name, account.limit, self.budgets.remaining(account))
+
+    # ── life ─────────────────────────────────────────────────────────────────
+
+    def start(self) -> None:
+        """Begin to carry out releases."""
+        self.runner.start()
+
+    def ready(self) -> bool:
+        """Whether store and ledger answer and releases are carried out."""
+        try:
+            self.queue.waiting()
+            for table in self.config.tables.values():
+                self.budgets.remaining(self.budgets.of_table(table))
+        except PrivacyError:
+            return False
+        return self.runner.alive and not self.runner.stopping
+
     def close(self) -> None:
-        """Give back connections."""
+        """Finish what is running, and give back connections."""
+        self.runner.stop(seconds=_PATIENCE_S)
         self.store.close()
         self.ledger_book.close()
+
+    # ── inside ───────────────────────────────────────────────────────────────
 
     def _table(self, name: str) -> TableConfig:
         found = self.config.tables.get(name)
@@ -73,22 +252,60 @@ class Service:
         return found
 
     def _shown(self, who: Person, table: TableConfig) -> TableShown:
-        own, above = self.budgets.paying(who, table), self.budgets.of_table(table)
+        above = self.budgets.of_table(table)
         return tables.shown(
             table,
-            own=None if own is None else _capped(own, above),
-            whole=tables.budget_of(above),
+            own=self._budget(who, table),
+            whole=tables.standing(above.name, above.limit, self.budgets.remaining(above)),
+        )
+
+    def _budget(self, who: Person, table: TableConfig) -> BudgetShown | None:
+        """What the caller can really spend: not more than the table has, in the same currency."""
+        account = self.budgets.paying(who, table)
+        if account is None:
+            return None
+        above = self.budgets.of_table(table)
+        left, most = self.budgets.remaining(account), self.budgets.remaining(above)
+        same = type(account.limit.event) is type(above.limit.event)
+        return tables.standing(account.name, account.limit, min(left, most) if same else left)
+
+    def _own(self, who: Person, number: str) -> Row:
+        _only(who, "owner", "analyst")
+        row = self.queue.get(number)
+        if row is None or (who.role != "owner" and row.person != who.name):
+            raise NotFound("There is no such release.")
+        return row
+
+    def _done(self, who: Person, number: str) -> Row:
+        row = self._own(who, number)
+        if row.state != "done":
+            raise NotFound("There is no result (yet).")
+        return row
+
+    def _job(self, row: Row) -> Job:
+        return downloads.job(row, stage=self.runner.stage(row.id))
+
+    def _accounts_of(self, who: Person) -> list[Account]:
+        found = [self.budgets.of(who.name, table) for table in self.config.tables.values()]
+        return [account for account in found if account is not None]
+
+    def _person(self, one: Known) -> PersonShown:
+        budgets = {}
+        for table in self.config.tables.values():
+            account = self.budgets.of(one.name, table)
+            if account is not None:
+                left = self.budgets.remaining(account)
+                budgets[table.name] = tables.standing(account.name, account.limit, left)
+        ends = None if one.expires is None else datetime.fromtimestamp(one.expires / 1000, tz=UTC)
+        return PersonShown(
+            name=one.name,
+            role=one.role,
+            revoked=one.revoked,
+            expires=None if ends is None else ends.isoformat(timespec="seconds"),
+            budgets=budgets,
         )
 
 
 def _only(who: Person, *roles: Role) -> None:
     if who.role not in roles:
         raise Forbidden(f"This is for {' and '.join(roles)}; you are {who.role}.")
-
-
-def _capped(account: Account, above: Account) -> BudgetShown:
-    """What the holder can really spend, if limits are of one kind: not more than the table has."""
-    own, table = tables.budget_of(account), tables.budget_of(above)
-    if own.currency != table.currency or own.remaining <= table.remaining:
-        return own
-    return tables.standing(account.name, account.limit, table.remaining)

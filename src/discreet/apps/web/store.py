@@ -52,7 +52,6 @@ CREATE TABLE jobs (
     account TEXT NOT NULL,
     made BIGINT NOT NULL,
     state TEXT NOT NULL,
-    progress TEXT NOT NULL,
     finished BIGINT,
     claim TEXT,
     lease BIGINT NOT NULL,
@@ -64,7 +63,7 @@ CREATE TABLE jobs (
     problem TEXT,
     UNIQUE (person, request)
 );
-CREATE INDEX jobs_open ON jobs (lease) WHERE settled = 0;
+CREATE INDEX jobs_open ON jobs (made) WHERE settled = 0;
 CREATE INDEX jobs_person ON jobs (person, made);
 CREATE TABLE notes (
     name TEXT NOT NULL PRIMARY KEY,

@@ -1,0 +1,96 @@
+"""Finished releases as objects, as records and as files."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeAlias
+
+from discreet.apps.web import planning
+from discreet.apps.web.answers import Download, Job, Result
+from discreet.apps.web.config import TableConfig
+from discreet.apps.web.jobs import Row
+from discreet.core.errors import InvalidArgument
+from discreet.queries.ranges.grid_plan import GridPlan
+from discreet.queries.ranges.plan import RangePlan
+from discreet.report import page
+from discreet.report.grid import Rectangles
+from discreet.report.ranges import Ranges
+from discreet.table.ranges import AnyPlanned, AnyRanges, ChargedGrid, ChargedRanges
+from discreet.table.release import Release
+
+Kind: TypeAlias = Literal["json", "csv", "html"]
+_TYPES = {"json": "application/json", "csv": "text/csv", "html": "text/html"}
+
+
+def job(row: Row, *, stage: str | None) -> Job:
+    """A job for its owner."""
+    words = {"queued": "waiting for its turn", "running": stage or "running"}
+    return Job(
+        id=row.id,
+        request_id=row.request,
+        table=row.subject,
+        person=row.person,
+        title=row.title,
+        state=row.state,
+        progress=words.get(row.state, row.state),
+        asked=_time(row.made),
+        finished=None if row.finished is None else _time(row.finished),
+        account=row.account,
+        worth=row.worth,
+        error=row.error,
+        problem=row.problem,
+        statistics=tuple(json.loads(row.asked)),
+        result=None if row.result is None else Result(**json.loads(row.result)),
+    )
+
+
+def objects(row: Row) -> tuple[list[Release], list[AnyRanges]]:
+    """The released numbers, read and checked."""
+    content = json.loads(row.result or "{}")
+    releases = [Release.from_json(json.dumps(one)) for one in content["releases"]]
+    return releases, [_ranges(one) for one in content["ranges"]]
+
+
+def download(row: Row, table: TableConfig, kind: Kind) -> Download:
+    """A file; what a spreadsheet would take for a formula is disarmed in the CSV."""
+    if kind not in _TYPES:
+        raise InvalidArgument(f"format must be one of {', '.join(_TYPES)}.")
+    found = planning.question(table, json.loads(row.asked))
+    releases, ranges = objects(row)
+    report = page.Report(
+        title=row.title,
+        releases=tuple(releases),
+        guarantee=found.guarantee,
+        account=f"Charged to account {row.account!r}.",
+        ranges=tuple(
+            _shown(one, plan, file=f"{row.id}.json")
+            for one, plan in zip(ranges, found.work.ranges, strict=True)
+        ),
+    )
+    if kind == "csv":
+        text = page.as_csv(report.releases, report.ranges)
+    else:
+        text = page.as_html(report) if kind == "html" else row.result or ""
+    name = f"{row.subject}-{row.id[:8]}.{kind}"
+    return Download(name=name, media_type=_TYPES[kind], text=text)
+
+
+def _ranges(content: dict[str, Any]) -> AnyRanges:
+    text = json.dumps(content)
+    if "discreet_grid" in content:
+        return ChargedGrid.from_json(text)
+    return ChargedRanges.from_json(text)
+
+
+def _shown(release: AnyRanges, plan: AnyPlanned, *, file: str) -> Ranges | Rectangles:
+    match release, plan.ranked:
+        case ChargedRanges(), RangePlan() as ranked:
+            return Ranges(release=release, plan=ranked, file=file)
+        case ChargedGrid(), GridPlan() as ranked:
+            return Rectangles(release=release, plan=ranked, file=file)
+    raise AssertionError  # a plan makes its own kind of release
+
+
+def _time(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC).isoformat(timespec="milliseconds")

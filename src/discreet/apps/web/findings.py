@@ -1,0 +1,251 @@
+"""What is known about mechanisms and models: audits, leakage of series, personal budgets."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from discreet.accounting.people import GRAIN, limit_rho
+from discreet.apps.cli.budget import limit_in_words
+from discreet.apps.web.answers import (
+    AuditRow,
+    AuditShown,
+    ConsentLevel,
+    CrowdShown,
+    Leak,
+    LeakageShown,
+    Moment,
+    NoiseShown,
+)
+from discreet.apps.web.problems import Busy
+from discreet.apps.web.store import now
+from discreet.core import check
+from discreet.core.errors import InvalidArgument
+from discreet.ledger.ledger import Ledger
+from discreet.ledger.store import Store
+
+_NOTE = "audit"
+_COMMAND = "import os; os.nice(10); from discreet.apps.cli.main import main; main()"
+_STALE_MS = 15 * 60 * 1000
+_MOST_PEOPLE = 1_000_000
+_MOST_TIMES = 200
+_MOST_HABITS = 10
+_TENTHS = 10
+_LEAKAGE = (
+    *("habits", "variance", "correlation", "people", "times", "lower", "upper", "noise"),
+    *("promise", "delta", "target", "known"),
+)
+MODELS: Mapping[str, Mapping[str, Any]] = {
+    "weekly spending, strong habits": {
+        "habits": [0.8],
+        "variance": 100.0,
+        "correlation": 0.1,
+        "people": 500,
+        "times": 12,
+        "lower": 0,
+        "upper": 200,
+        "promise": 0.5,
+    },
+    "monthly visits, weak habits": {
+        "habits": [0.3],
+        "variance": 4.0,
+        "correlation": 0.0,
+        "people": 2000,
+        "times": 24,
+        "lower": 0,
+        "upper": 20,
+        "promise": 0.25,
+    },
+}
+"""Made-up models that one can begin with."""
+
+
+class Audits:
+    """The table of audits: made by a process of its own, kept in the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._turn = threading.Lock()
+
+    def shown(self) -> AuditShown:
+        """What is known so far."""
+        with self._store.read() as session:
+            found = session.run("SELECT content, time FROM notes WHERE name = ?", _NOTE)
+        if not found:
+            return AuditShown(state="not run", rows=(), total=0, time=None, summary="")
+        content = json.loads(found[0][0])
+        rows = tuple(AuditRow(**row) for row in content["rows"])
+        done = content["state"] == "done"
+        when = datetime.fromtimestamp(found[0][1] / 1000, tz=UTC).isoformat(timespec="seconds")
+        return AuditShown(
+            state="done" if done else "running",
+            rows=rows,
+            total=content["total"],
+            time=when,
+            summary=_summary(rows) if done else f"{len(rows)} of {content['total']} so far.",
+        )
+
+    def start(self) -> None:
+        """Audit every mechanism, in the background; several minutes of one core."""
+        with self._turn:
+            with self._store.read() as session:
+                found = session.run("SELECT content, time FROM notes WHERE name = ?", _NOTE)
+            if found:
+                running = json.loads(found[0][0])["state"] == "running"
+                if running and found[0][1] > now() - _STALE_MS:
+                    raise Busy("An audit is running already.")
+            self._write("running", [], 0)
+            threading.Thread(target=self._run, name="audit", daemon=True).start()
+
+    def _run(self) -> None:
+        rows: list[dict[str, Any]] = []
+        listed = subprocess.run(  # noqa: S603 - our own words
+            [sys.executable, "-c", _COMMAND, "audit", "--list"],
+            capture_output=True,
+            check=False,
+            text=True,
+        )
+        total = len(listed.stdout.splitlines())
+        with subprocess.Popen(  # noqa: S603 - our own words
+            [sys.executable, "-c", _COMMAND, "audit", "--json"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as process:
+            for line in process.stdout or ():
+                row = json.loads(line)
+                row.pop("witness", None)
+                rows.append(row)
+                self._write("running", rows, total)
+        self._write("done", rows, total)
+
+    def _write(self, state: str, rows: list[dict[str, Any]], total: int) -> None:
+        content = json.dumps({"state": state, "rows": rows, "total": total})
+        with self._store.write() as session:
+            session.run(
+                "INSERT INTO notes (name, content, time) VALUES (?, ?, ?) ON CONFLICT (name) "
+                "DO UPDATE SET content = excluded.content, time = excluded.time",
+                *(_NOTE, content, now()),
+            )
+
+
+def _summary(rows: tuple[AuditRow, ...]) -> str:
+    caught = sum(row.verdict == "BROKEN" for row in rows)
+    good = sum(row.verdict in ("holds", "not refuted") for row in rows)
+    wrong = sum(not row.ok for row in rows)
+    return (
+        f"{good} correct mechanisms not accused, {caught} broken ones caught, {wrong} wrong "
+        "verdicts. A pass by attack proves nothing; the exact column does."
+    )
+
+
+def leakage(given: Mapping[str, Any]) -> LeakageShown:
+    """What the published means of people who are alike leak; no panel is read."""
+    from discreet.accounting.conversion import gaussian_sigma
+    from discreet.leakage import series
+    from discreet.report.series import Told, as_html, over_time
+
+    unknown = sorted(str(name) for name in set(given) - set(_LEAKAGE))
+    if unknown:
+        raise InvalidArgument(f"model: unknown {unknown}; known are {', '.join(_LEAKAGE)}.")
+    people = _count(given, "people", _MOST_PEOPLE)
+    times = _count(given, "times", _MOST_TIMES)
+    low, high = (float(check.finite(name, given.get(name))) for name in ("lower", "upper"))
+    delta = float(check.probability("delta", given.get("delta", 1e-6), zero=False, one=False))
+    habits = given.get("habits")
+    if not isinstance(habits, list) or not 0 < len(habits) <= _MOST_HABITS:
+        raise InvalidArgument(f"habits must be a list of 1 to {_MOST_HABITS} numbers.")
+    known = given.get("known", "time")
+    if known not in ("time", "none", "all"):
+        raise InvalidArgument("known must be time, none or all.")
+    if not low < high:
+        raise InvalidArgument("lower must be below upper.")
+    if (given.get("noise") is None) == (given.get("promise") is None):
+        raise InvalidArgument("Give noise, or promise: what is on each published mean.")
+    if given.get("noise") is not None:
+        std = float(check.positive("noise", given["noise"]))
+    else:
+        promise = float(check.positive("promise", given["promise"]))
+        std = gaussian_sigma(promise, delta=delta, sensitivity=(high - low) / people)
+    target = given.get("target")
+    model = series.Alike(
+        habits=tuple(habits),
+        variance=float(check.positive("variance", given.get("variance"))),
+        correlation=float(check.probability("correlation", given.get("correlation", 0))),
+    )
+    report = series.assess(
+        model,
+        people=people,
+        times=times,
+        bounds=(low, high),
+        std=std,
+        delta=delta,
+        target=None if target is None else float(check.positive("target", target)),
+        known=known,
+    )
+    labels = tuple(str(i) for i in range(1, times + 1))
+    told = Told(report=report, title="What a series leaks", times=labels, model=model)
+    names = ("person", "time", "leaks", "promised", "all_values")
+    lines = over_time(told).lines
+    return LeakageShown(
+        people=people,
+        times=times,
+        delta=delta,
+        rows=tuple(Leak(**{name: row[name] for name in names}) for row in told.rows()),
+        over_time=tuple(
+            Moment(time=label, leaks=leaks, promised=promised)
+            for label, leaks, promised in zip(labels, lines[0].y, lines[-1].y, strict=True)
+        ),
+        noise=tuple(
+            NoiseShown(noise=row["noise"], error=row["error"], leaks=row["leaks"])
+            for row in told.noise()
+        ),
+        remarks=tuple(map(str, report.remarks())),
+        fixes=tuple(map(str, report.fixes)),
+        target=report.target,
+        assumptions=tuple(report.cells.assumptions),
+        publication=report.publication,
+        html=as_html(told),
+    )
+
+
+def _count(given: Mapping[str, Any], name: str, most: int) -> int:
+    value = check.count(name, given.get(name))
+    if value > most:
+        raise InvalidArgument(f"{name} must be at most {most}.")
+    return value
+
+
+def personal(ledger: Ledger) -> tuple[CrowdShown, ...]:
+    """How the spent budgets of each crowd are distributed: for those who hold the data."""
+    shown = []
+    for name in ledger.crowds():
+        crowd = ledger.crowd(name)
+        spent, levels = crowd.spent(), crowd.levels
+        found = []
+        for level in crowd.limits:
+            limit = math.floor(limit_rho(crowd.limits[level]) / GRAIN)
+            shares = spent[levels == level] / max(limit, 1)
+            counts, _ = np.histogram(shares, bins=_TENTHS, range=(0.0, 1.0))
+            found.append(
+                ConsentLevel(
+                    name=level,
+                    limit=limit_in_words(crowd.limits[level]),
+                    members=len(shares),
+                    counts=tuple(counts.tolist()),
+                    mean_share=float(shares.mean()) if len(shares) else 0.0,
+                )
+            )
+        entries = int(crowd.head.partition(":")[0])
+        shown.append(
+            CrowdShown(name=name, members=len(crowd), entries=entries, levels=tuple(found))
+        )
+    return tuple(shown)

@@ -1,0 +1,110 @@
+"""The ledger as people see it: budgets over time, who spent what, how long it lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from discreet.accounting.guarantee import describe
+from discreet.apps.web.answers import (
+    AccountShown,
+    EntryShown,
+    VerificationShown,
+)
+from discreet.apps.web.budgets import Budgets
+from discreet.apps.web.tables import standing
+from discreet.core.errors import PrivacyError
+from discreet.ledger.account import Account
+from discreet.ledger.course import Step, course
+from discreet.ledger.ledger import Ledger
+from discreet.table.release import worth
+
+_DAY_S = 86_400.0
+_ENTRIES = 100
+
+
+def shown(accounts: Iterable[Account], budgets: Budgets) -> tuple[AccountShown, ...]:
+    """Accounts with their histories, what is left and for how long."""
+    holders = budgets.holders()
+    return tuple(_account(account, budgets, holders) for account in accounts)
+
+
+def verification(ledger: Ledger) -> VerificationShown:
+    """Replay every chain of the ledger."""
+    found = ledger.verify()
+    return VerificationShown(
+        ok=found.ok,
+        accounts=found.accounts,
+        entries=found.entries,
+        problems=found.problems,
+        time=datetime.now(tz=UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _account(
+    account: Account, budgets: Budgets, holders: Mapping[str, tuple[str | None, str | None]]
+) -> AccountShown:
+    steps = course(account, most=_ENTRIES)
+    budget = standing(account.name, account.limit, budgets.remaining(account))
+    table, person = holders.get(account.name, (None, None))
+    head = account.head
+    expires = account.expires
+    days = _days(steps, budget.remaining)
+    return AccountShown(
+        budget=budget,
+        table=table,
+        person=person,
+        parents=account.parents,
+        spent=_spent(account),
+        entries=int(head.partition(":")[0]),
+        head=head,
+        expires=None if expires is None else expires.isoformat(timespec="seconds"),
+        history=tuple(_entry(step) for step in steps),
+        forecast=_in_words(days, budget.remaining),
+        days_left=days,
+    )
+
+
+def _spent(account: Account) -> str:
+    try:
+        return worth(account.spent)
+    except PrivacyError:  # many kinds of events may have no epsilon together
+        return describe(account.spent.event)
+
+
+def _entry(step: Step) -> EntryShown:
+    one = step.entry
+    return EntryShown(
+        sequence=one.sequence,
+        time=one.time.isoformat(timespec="seconds"),
+        kind=one.kind,
+        label=one.label,
+        cost=None if one.guarantee is None else describe(one.guarantee.event),
+        outcome=one.outcome,
+        remaining=None if step.remaining is None else float(step.remaining),
+    )
+
+
+def _days(steps: tuple[Step, ...], left: float) -> float | None:
+    """Days until nothing is left, at the pace of the entries that are shown."""
+    told = [step for step in steps if step.remaining is not None]
+    if len(told) < 3 or left <= 0:
+        return None
+    first, last = told[0], told[-1]
+    gone = float((first.remaining or 0) - (last.remaining or 0))
+    # A day at least: five releases within one minute are no pace.
+    days = max((datetime.now(tz=UTC) - first.entry.time).total_seconds() / _DAY_S, 1.0)
+    return None if gone <= 0 else left * days / gone
+
+
+def _in_words(days: float | None, left: float) -> str:
+    if left <= 0:
+        return "empty"
+    if days is None:
+        return "too few releases to tell"
+    if days > 3650:
+        return "at this pace, lasts for more than ten years"
+    if days < 1:
+        return "at this pace, empty within a day"
+    number = round(days)
+    return f"at this pace, empty in {number} day{'s' * (number != 1)}"

@@ -1,0 +1,195 @@
+"""Runners: threads that take jobs and carry them out."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from discreet.apps.web import planning
+from discreet.apps.web.budgets import Budgets
+from discreet.apps.web.config import Config
+from discreet.apps.web.jobs import MOST_ATTEMPTS, Queue, Row
+from discreet.apps.web.problems import problem_of
+from discreet.apps.web.tables import Opener
+from discreet.core.errors import BudgetExceeded, InvalidArgument, PrivacyError
+from discreet.ledger.account import Reservation
+from discreet.ledger.store import StoreFailure
+from discreet.table.release import read_receipt
+from discreet.table.work import answer_held, hold
+
+_LOOK_S = 0.5
+"""So often a runner looks for jobs that others have left."""
+_FAILED = "The release failed; what was reserved for it stays spent. Ask the owner."
+
+
+class Runner:
+    """The threads of one worker that carry out jobs, and one that keeps their leases."""
+
+    def __init__(
+        self,
+        config: Config,
+        queue: Queue,
+        budgets: Budgets,
+        opener: Opener,
+        *,
+        note: Callable[[str, BaseException], None],
+    ) -> None:
+        self._config = config
+        self._queue = queue
+        self._budgets = budgets
+        self._opener = opener
+        self._note = note
+        self._threads: list[threading.Thread] = []
+        self._stages: dict[str, str] = {}
+        self._claims: set[str] = set()
+        self._news = threading.Condition()
+        self._asked = 0
+        self._stopping = False
+        self.finished: dict[str, float] = {}
+        """Jobs that ended here lately, and when: waiting for them needs no look at the store."""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether no new job is taken."""
+        return self._stopping
+
+    @property
+    def alive(self) -> bool:
+        """Whether all threads are at work."""
+        return bool(self._threads) and all(thread.is_alive() for thread in self._threads)
+
+    def start(self) -> None:
+        """Begin to take jobs."""
+        names = [f"runner-{i}" for i in range(1, self._config.runners + 1)]
+        self._threads = [
+            *(threading.Thread(target=self._loop, name=name, daemon=True) for name in names),
+            threading.Thread(target=self._keep, name="leases", daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self, *, seconds: float) -> None:
+        """Finish what is running; what is queued stays for others, or for the next start."""
+        with self._news:
+            self._stopping = True
+            self._news.notify_all()
+        deadline = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def wake(self) -> None:
+        """There is a new job."""
+        with self._news:
+            self._asked += 1
+            self._news.notify()
+
+    def stage(self, number: str) -> str | None:
+        """What is being done for a job, if it runs here."""
+        return self._stages.get(number)
+
+    # ── threads ──────────────────────────────────────────────────────────────
+
+    def _loop(self) -> None:
+        while not self._stopping:
+            seen = self._asked
+            try:
+                job = self._queue.claim()
+                if job is not None:
+                    self._run(job)
+                    continue
+            except Exception as error:  # noqa: BLE001 - a runner never dies of one job
+                self._note("runner", error)
+                time.sleep(_LOOK_S)
+            with self._news:
+                if self._asked == seen:
+                    self._news.wait(_LOOK_S)
+
+    def _keep(self) -> None:
+        """Renew leases three times before they end."""
+        while not self._stopping or self._claims:
+            time.sleep(min(self._config.rates.lease_seconds / 4, 5.0) if self._claims else 0.1)
+            with suppress(StoreFailure):
+                self._queue.keep(tuple(self._claims))
+
+    def _run(self, job: Row) -> None:
+        claim = job.claim or ""
+        self._claims.add(claim)
+        try:
+            if job.over:
+                self._settle(job)
+            elif job.attempts > MOST_ATTEMPTS:
+                self._give_up(job)
+            else:
+                self._carry_out(job)
+        finally:
+            self._claims.discard(claim)
+            self._stages.pop(job.id, None)
+            self._told(job.id)
+
+    def _carry_out(self, job: Row) -> None:
+        held: Reservation | None = None
+        try:
+            table = self._config.tables[job.subject]
+            opened = self._opener.open(table, self._budgets.account(job.account))
+            work = planning.question(table, json.loads(job.asked)).work
+            self._stages[job.id] = "reserving the budget"
+            held = hold(opened, work, label=job.title, request_id=job.id)
+            releases, ranges = answer_held(
+                opened, work, held, progress=lambda words: self._say(job.id, words)
+            )
+            result = json.dumps(
+                {
+                    "releases": [json.loads(one.to_json()) for one in releases],
+                    "ranges": [json.loads(one.to_json()) for one in ranges],
+                }
+            )
+        except StoreFailure:
+            raise  # the lease ends, and somebody tries again under the same reservation
+        except BudgetExceeded as error:
+            self._queue.refuse(job, "refused", problem="budget-exceeded", error=str(error))
+        except PrivacyError as error:
+            self._fail(job, held, problem_of(error).problem, str(error))
+        except Exception as error:  # noqa: BLE001 - nothing of it may reach the caller
+            self._note("job", error)
+            self._fail(job, held, "failure", _FAILED)
+        else:
+            if self._queue.publish(job, result, held.receipt):
+                self._told(job.id)
+                self._settled(job, held, "released")
+
+    def _fail(self, job: Row, held: Reservation | None, problem: str, words: str) -> None:
+        receipt = None if held is None else held.receipt
+        if self._queue.refuse(job, "failed", problem=problem, error=words, receipt=receipt):
+            self._told(job.id)
+            if held is not None:
+                self._settled(job, held, "failed")
+
+    def _give_up(self, job: Row) -> None:
+        """A job whose workers died again and again; its reservation, if any, stays open."""
+        self._queue.refuse(job, "failed", problem="failure", error=_FAILED)
+
+    def _settle(self, job: Row) -> None:
+        """The worker died between the answer and the note about it."""
+        if job.receipt is not None:
+            receipt = read_receipt(json.loads(job.receipt))
+            held = Reservation(self._budgets.account(job.account), receipt)
+            self._settled(job, held, "released" if job.state == "done" else "failed")
+
+    def _settled(self, job: Row, held: Reservation, outcome: str) -> None:
+        with suppress(InvalidArgument):  # it was settled before the worker died
+            held.settle("released" if outcome == "released" else "failed")
+        self._queue.settled(job)
+
+    def _say(self, number: str, words: str) -> None:
+        self._stages[number] = words
+
+    def _told(self, number: str) -> None:
+        """Remember for a while that a job is over."""
+        moment = time.monotonic()
+        self.finished[number] = moment
+        if len(self.finished) > 1000:
+            for old in [one for one, at in self.finished.items() if at < moment - 60]:
+                self.finished.pop(old, None)
