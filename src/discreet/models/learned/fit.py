@@ -59,7 +59,7 @@ def fit_centres(
     >>> fit_centres([0, 10], [[0, 1], [1, 0]], 4).centres
     array([3., 7.])
     """
-    values, apart = _checked(y, distances)
+    values, apart = checked(y, distances)
     rate = float(non_negative("slope", slope))
     radius = float(non_negative("tube", tube))
     if radius and loss != "tube":
@@ -75,7 +75,8 @@ def fit_centres(
     raise InvalidArgument(f"loss must be absolute, squared, largest or tube, got {loss!r}.")
 
 
-def _checked(y: ArrayLike, distances: ArrayLike) -> tuple[Floats, Floats]:
+def checked(y: ArrayLike, distances: ArrayLike) -> tuple[Floats, Floats]:
+    """Finite values, and a distance for each pair."""
     values = np.asarray(y, dtype=np.float64)
     apart = np.asarray(distances, dtype=np.float64)
     if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
-from discreet.models.learned.metrics import FINE, ONE, Ints, Metric
+from discreet.models.learned.metrics import FINE, ONE, Floats, Ints, Metric
 from discreet.models.learned.ranges import (
     Ranges,
     anchored,
@@ -20,6 +20,9 @@ from discreet.models.learned.ranges import (
     slope_and_width,
     whole_steps,
 )
+
+# So many anchors are tried to see whether a metric keeps its bounds.
+_TRIED = 16
 
 
 class LooClip(Ranges):
@@ -60,18 +63,26 @@ class LooClip(Ranges):
     ) -> None:
         self.centres = whole_steps("centres", centres)
         self.anchors = anchored(metric, anchors, len(self.centres))
-        self.slope, self.width = slope_and_width(slope, width)
-        self.metric = metric
-        self.step: Fraction = power_of_two(step)
+        self._accept(metric, metric.coordinates(self.anchors), self.anchors[:_TRIED])
+        self._steps(slope, width, step)
+
+    def _accept(self, metric: Metric, coordinates: Ints, examples: Floats) -> None:
+        """Keep the coordinates of what distances are taken to; refuse a metric that is none."""
         if not metric.record_like:
             raise InvalidArgument(
                 f"{type(metric).__name__} has no record to leave out: use TubeClip."
             )
-        self._coordinates = metric.coordinates(self.anchors)
-        sample = metric.between(self._coordinates[:1], self._coordinates)
-        if sample.min() < 0 or sample.max() > ONE:
+        self.metric = metric
+        self.shape: tuple[int, ...] = examples.shape[1:]
+        self._coordinates = coordinates
+        parts = metric.between(metric.coordinates(examples), coordinates)
+        if parts.min() < 0 or parts.max() > ONE:
             raise InvalidArgument("metric must have parts between 0 and 1, in units of 2**-20.")
-        self.positions = sample.shape[-1]
+        self.positions = parts.shape[-1]
+
+    def _steps(self, slope: int, width: int, step: Number) -> None:
+        self.slope, self.width = slope_and_width(slope, width)
+        self.step: Fraction = power_of_two(step)
         fits(self.centres, self.slope, self.width, farthest=self.positions * ONE)
 
     @property
@@ -85,7 +96,7 @@ class LooClip(Ranges):
         return (2 * low - self.width) // 2, (2 * high + self.width) // 2
 
     def ranges(self, inputs: ArrayLike) -> tuple[Ints, Ints]:
-        whole = same_shape(inputs, self.anchors.shape[1:])
+        whole = same_shape(inputs, self.shape)
         if len(whole) == 0:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         ends = [self._few(few) for few in chunks(whole, len(self.centres) * self.positions)]

@@ -6,6 +6,7 @@ position that is left out leaves no trace, not even in the last bit. The unit is
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ FINE = 20
 ONE = 1 << FINE
 """One whole distance, in the unit of all distances."""
 
+# Parts of distances that are worked on at once: a few megabytes.
+_CHUNK = 1 << 19
 _LARGEST_COORDINATE = 2.0**51
 _LARGEST_COUNT = 2.0**28
 
@@ -73,6 +76,10 @@ class Metric(ABC):
         """Whether every part is zero or one, so that cells can be told apart."""
         return False
 
+    def cells(self, coordinates: Ints) -> tuple[Ints, tuple[int | None, ...]]:
+        """A label of the cell of each input at each position, and how many cells there are."""
+        raise Unsupported(f"{type(self).__name__} has no cells ({len(coordinates)} inputs).")
+
     def cleaned(self, inputs: ArrayLike) -> Floats:
         """Inputs with ``missing`` for what is not finite."""
         array = tuples("inputs", inputs)
@@ -105,7 +112,10 @@ class Metric(ABC):
 
     def distances(self, queries: ArrayLike, anchors: ArrayLike) -> Ints:
         """All distances, in units of 2**-20: (queries, anchors)."""
-        return self.total(self.parts(queries, anchors))
+        a, b = self.coordinates(queries), self.coordinates(anchors)
+        group = max(1, _CHUNK // max(1, b.size))
+        rows = [self.total(self.between(a[at : at + group], b)) for at in range(0, len(a), group)]
+        return np.concatenate(rows) if rows else np.zeros((0, len(b)), dtype=np.int64)
 
     def distance(self, a: ArrayLike, b: ArrayLike) -> Fraction:
         """The distance of two inputs (positions, attributes), exactly."""
@@ -143,6 +153,18 @@ class Records(_Positions):
     @property
     def discrete(self) -> bool:
         return True
+
+    def cells(self, coordinates: Ints) -> tuple[Ints, tuple[int | None, ...]]:
+        unfolded = self._unfolded(coordinates)
+        labels = [
+            np.unique(unfolded[:, i], axis=0, return_inverse=True)[1].reshape(-1)
+            for i in range(unfolded.shape[1])
+        ]
+        return np.stack(labels, axis=1), self._sizes(coordinates.shape[1:])
+
+    def _sizes(self, shape: tuple[int, ...]) -> tuple[int | None, ...]:
+        """How many values each position can have: for numbers, no limit is known."""
+        return (None,) * (shape[0] if self.level == "record" else math.prod(shape))
 
     def coordinates(self, inputs: ArrayLike) -> Ints:
         # Equal doubles have equal bits, but for the two zeros, which adding zero makes one.
@@ -198,6 +220,12 @@ class Cells(Records):
             cut = self._cut(i, j, array.shape[1:])
             found[:, i, j] = np.searchsorted(cut, array[:, i, j], side="left")
         return found
+
+    def _sizes(self, shape: tuple[int, ...]) -> tuple[int | None, ...]:
+        each = [len(self._cut(i, j, shape)) + 1 for i, j in np.ndindex(shape)]
+        if self.level == "attribute":
+            return tuple(each)
+        return tuple(math.prod(row) for row in np.reshape(each, shape).tolist())
 
     def _cut(self, position: int, attribute: int, shape: tuple[int, ...]) -> tuple[float, ...]:
         cut = self.cuts
