@@ -91,13 +91,13 @@ class Asked:
 
     def design(self) -> Design:
         """All statistics together; those that share rows and groups also share a pass."""
-        return join([part for part, _ in self._parts()])
+        return join([self._bundle(places) for places in self._bundles()])
 
     def order(self) -> list[int]:
         """The place in the list of each question of the design."""
-        return [place for _, places in self._parts() for place in places]
+        return [place for places in self._bundles() for place in places]
 
-    def _parts(self) -> list[tuple[Design, list[int]]]:
+    def _bundles(self) -> list[list[int]]:
         """Amounts of one kind add up, so they are designed together; deltas stay apart."""
         bundles: dict[object, list[int]] = {}
         for place, one in enumerate(self.statistics):
@@ -105,7 +105,7 @@ class Asked:
             if one.weight is not None:
                 kind = one.budget
             bundles.setdefault(kind, []).append(place)
-        return [(self._bundle(places), places) for places in bundles.values()]
+        return list(bundles.values())
 
     def _bundle(self, places: Sequence[int]) -> Design:
         chosen = [self.statistics[place] for place in places]

@@ -78,13 +78,14 @@ class ServedTable(Table):
         delta: Number | None = None,
         rho: Number | None = None,
         weights: Sequence[Number] | None = None,
-        label: str | None = None,
+        label: str | None = None,  # noqa: ARG002 - the words of a local table
         request_id: str | None = None,
     ) -> tuple[Release, ...]:
         """Answer several questions with one budget, split by ``weights``, on the server.
 
         All that can be refused is refused here first, and costs nothing. The same ``request_id``
-        with the same questions is one charge and one answer, however often it is asked.
+        with the same questions is one charge and one answer, however often it is asked. The server
+        writes the questions themselves into its ledger, not the ``label``.
         """
         amount = budget(epsilon=epsilon, delta=delta, rho=rho)
         self._design(queries, weights, epsilon=epsilon, delta=delta, rho=rho)
@@ -93,7 +94,7 @@ class ServedTable(Table):
             {**question(one), **_amount(amount), "weight": write_label(weight)}
             for one, weight in zip(queries, shares, strict=True)
         ]
-        found = self._asked({"statistics": words, "label": label}, request_id)["releases"]
+        found = self._asked(words, request_id)["releases"]
         return tuple(Release.from_json(json.dumps(one)) for one in found)
 
     def ranges(
@@ -139,13 +140,14 @@ class ServedTable(Table):
         return found
 
     def _ranged(self, asked: dict[str, Any]) -> str:
-        return json.dumps(self._asked({"statistics": [asked]}, None)["ranges"][0])
+        return json.dumps(self._asked([asked], None)["ranges"][0])
 
-    def _asked(self, body: dict[str, Any], request_id: str | None) -> Mapping[str, Any]:
+    def _asked(self, words: list[dict[str, Any]], request_id: str | None) -> Mapping[str, Any]:
         """Hand in a release and wait for it; what is asked twice under one id is one release."""
         named_ = request_id or secrets.token_urlsafe(16)
         try:
-            return _waited(self.connection, self.name, {**body, "request_id": named_})
+            body = {"statistics": words, "request_id": named_}
+            return _waited(self.connection, self.name, body)
         except ServerSilent as error:
             raise ServerSilent(
                 f"{error} It may be under way: release(..., request_id={named_!r}) with the same "

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 from discreet.apps.web import planning
 from discreet.apps.web.budgets import Budgets
@@ -17,7 +18,7 @@ from discreet.apps.web.tables import Opener
 from discreet.core.errors import BudgetExceeded, InvalidArgument, PrivacyError
 from discreet.ledger.account import Reservation
 from discreet.ledger.store import StoreFailure
-from discreet.table.release import read_receipt
+from discreet.table.release import Release, read_receipt
 from discreet.table.work import answer_held, hold
 
 _LOOK_S = 0.5
@@ -134,7 +135,8 @@ class Runner:
         try:
             table = self._config.tables[job.subject]
             opened = self._opener.open(table, self._budgets.account(job.account))
-            work = planning.question(table, json.loads(job.asked)).work
+            found = planning.question(table, json.loads(job.asked))
+            work = found.work
             self._stages[job.id] = "reserving the budget"
             held = hold(opened, work, label=job.title, request_id=job.id)
             releases, ranges = answer_held(
@@ -142,7 +144,7 @@ class Runner:
             )
             result = json.dumps(
                 {
-                    "releases": [json.loads(one.to_json()) for one in releases],
+                    "releases": _in_order(found.asked.order(), releases),
                     "ranges": [json.loads(one.to_json()) for one in ranges],
                 }
             )
@@ -193,3 +195,9 @@ class Runner:
         if len(self.finished) > 1000:
             for old in [one for one, at in self.finished.items() if at < moment - 60]:
                 self.finished.pop(old, None)
+
+
+def _in_order(order: Sequence[int], releases: Sequence[Release]) -> list[Any]:
+    """In the order of the question: a design may have another."""
+    placed = sorted(zip(order, releases, strict=True), key=lambda pair: pair[0])
+    return [json.loads(release.to_json()) for _, release in placed]
