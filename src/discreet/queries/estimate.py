@@ -32,8 +32,10 @@ def value(scale: Scale, parts: Sequence[Noisy]) -> list[int] | list[float]:
     """The published numbers, one for each group."""
     sums = _sums(scale, parts)
     match scale.kind:
-        case "count" | "units":
+        case "count" | "units" if not scale.shifts[0]:
             return list(parts[0].values)
+        case "count" | "units":  # rows that count by weights
+            return listed(sums[0])
         case "sum" if len(parts) > 1:
             return listed(np.ldexp(_doubled(scale, sums), scale.exponent - 1))
         case "sum":

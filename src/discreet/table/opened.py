@@ -6,18 +6,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self, TypedDict, Unpack
 
+from discreet.accounting.guarantee import Guarantee
 from discreet.core.exact import Number
 from discreet.data.expression import Expression
 from discreet.data.schema import Plain
 from discreet.ledger.account import Account
+from discreet.ledger.crowd import Crowd
 from discreet.mechanisms.partition import Method
 from discreet.noise.bits import system
 from discreet.queries.ask import By
 from discreet.queries.budget import budget
 from discreet.queries.design import Setting
+from discreet.queries.personal import Level
 from discreet.table.bounds import Bounds, SuggestedLimits, suggest_bounds, suggest_limits
 from discreet.table.discover import discover, selection
 from discreet.table.joins import join, join_units
+from discreet.table.personal import Personal, personal_table
 from discreet.table.release import Release
 
 
@@ -82,6 +86,23 @@ class Opened:
         tables must have the same unit, relation and account.
         """
         return join_units(self, other, columns=columns)
+
+    def personal(
+        self,
+        *,
+        levels: Mapping[Level, Number | Guarantee],
+        budget: str | None = None,
+        crowd: Crowd | None = None,
+    ) -> Personal:
+        """Questions in which each person has the budget of the own level.
+
+        ``levels`` maps levels to epsilons (or to ``zcdp`` or ``approx`` limits, all alike): what
+        one answer may cost their people. ``budget`` names the column, a declared category, that
+        holds each person's level; the account pays for the most open. Instead of it, a ``crowd``
+        of the ledger knows the level of each member, pays for each, and leaves out who cannot.
+        People of levels that are not listed are left out.
+        """
+        return personal_table(self, levels, budget=budget, crowd=crowd)
 
     def suggest_bounds(
         self,

@@ -1,0 +1,386 @@
+"""Questions to people whose budgets differ: weights by level, noise for the most open level.
+
+Everything here is public: levels and their budgets, weights, noise, and the error before release.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.people import limit_rho
+from discreet.accounting.personal import PersonalGuarantee, personal
+from discreet.core import check, events
+from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
+from discreet.core.exact import Number, root_down
+from discreet.core.relation import Relation
+from discreet.data.expression import Expression
+from discreet.data.plan import Plan
+from discreet.mechanisms.gaussian import gaussian
+from discreet.mechanisms.laplace import laplace
+from discreet.queries.ask import Query
+from discreet.queries.budget import Budget, Move, Noise
+from discreet.queries.design import Design, Measurement, Question, Setting, design
+from discreet.queries.forecast import forecast
+from discreet.queries.parts import Scale, coarsened, move_of
+from discreet.queries.quantiles import Quantiles
+
+Level: TypeAlias = str | int
+Sums: TypeAlias = Mapping[str, NDArray[Any]]
+
+WEIGHT_BITS = 20
+"""Weights are multiples of 2**-20, rounded down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Menu:
+    """The budget of each level: epsilon for all of them, or rho for all of them."""
+
+    amounts: tuple[tuple[Level, Fraction], ...]
+    currency: Literal["epsilon", "rho"]
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """From the strictest to the most open."""
+        return tuple(level for level, _ in self.amounts)
+
+    def budget(self, level: Level) -> Budget:
+        """All that a level may spend."""
+        amount = self[level]
+        return Budget(epsilon=amount) if self.currency == "epsilon" else Budget(rho=amount)
+
+    def share(self, level: Level, cap: Level) -> Fraction:
+        """What a level may spend, relative to ``cap``; 1 for those who may spend more."""
+        return min(self[level] / self[cap], Fraction(1))
+
+    def factors(self, cap: Level) -> dict[Level, int]:
+        """How much of each level's data counts, in whole steps; as many for all if all count.
+
+        Laplace noise is as private as the shift is short: weights follow epsilon. For Gaussian
+        noise the square of the shift counts: weights follow the root of rho.
+        """
+        shares = {level: self.share(level, cap) for level in self.levels}
+        if set(shares.values()) == {Fraction(1)}:
+            return dict.fromkeys(self.levels, 1)
+        whole = 1 << WEIGHT_BITS
+        return {
+            level: math.floor((share if self.currency == "epsilon" else root_down(share)) * whole)
+            for level, share in shares.items()
+        }
+
+    def __getitem__(self, level: Level) -> Fraction:
+        for name, amount in self.amounts:
+            if name == level:
+                return amount
+        listed = ", ".join(map(str, self.levels))
+        raise InvalidArgument(f"There is no level {level!r}; there are: {listed}.")
+
+
+def menu(levels: Mapping[Level, Number | Guarantee], *, relation: Relation) -> Menu:
+    """A checked menu. A number is an epsilon; a limit with a delta becomes the rho it allows."""
+    given: object = levels
+    if not isinstance(given, Mapping) or not levels:
+        raise InvalidArgument(
+            "levels must map values of the budget column to what their people may spend, for "
+            'example {"strict": 0.1, "open": 1}.'
+        )
+    found = {level: _amount(level, value, relation) for level, value in levels.items()}
+    currencies = {currency for currency, _ in found.values()}
+    if len(currencies) > 1:
+        raise InvalidArgument("levels must all be epsilons, or all be rhos (or approx limits).")
+    if len(set(map(str, found))) < len(found):
+        raise InvalidArgument("levels must have different names.")
+    ordered = sorted(found, key=lambda level: found[level][1])
+    amounts = tuple((level, found[level][1]) for level in ordered)
+    return Menu(amounts=amounts, currency=currencies.pop())
+
+
+def _amount(
+    level: Level, value: Number | Guarantee, relation: Relation
+) -> tuple[Literal["epsilon", "rho"], Fraction]:
+    if not isinstance(value, Guarantee):
+        return "epsilon", check.positive(f"levels[{level!r}]", value)
+    if value.relation is not relation:
+        raise RelationMismatch(
+            f"levels[{level!r}] is under {value.relation!r}, the table under {relation!r}."
+        )
+    match value.event:
+        case events.Pure(epsilon):
+            return "epsilon", check.positive(f"levels[{level!r}]", epsilon)
+        case events.Zcdp(rho, xi) if xi == 0:
+            return "rho", check.positive(f"levels[{level!r}]", rho)
+        case events.Approx():
+            # The conversion is the same under every relation.
+            return "rho", limit_rho(Guarantee(value.event))
+        case _:
+            raise InvalidArgument(f"levels[{level!r}] must be pure, zcdp or approx.")
+
+
+# ── noise for weighted sums ──────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Weighted:
+    """A design for sums in which each level counts by its own weight; made by `weighted`.
+
+    Theorem: if the noisy parts of ``design`` are drawn from `combined` sums, the release has
+        ``guarantee``, level by level, and each level's is within the level's budget.
+    Proof: the rows of a person of level l are in the sums of level l alone, and there move a part
+        by at most its move d (`move_of`). The weighted part, a whole combination with factor
+        p of these sums, moves by p d, and by no more than `coarsened` says when it is rounded. The
+        noise is the smallest with which every level's move costs at most the level's share of the
+        part; shares add up.
+    Source: Alaggan, Gambs, Kermarrec 2016, for sums; for Gaussian noise the same with squares.
+    Needs: every person has one level, which no other person's data move. Under replace-one the
+        level stays.
+    """
+
+    design: Design
+    cap: Level
+    factors: Mapping[Level, int]
+    guarantee: PersonalGuarantee
+
+    @property
+    def weights(self) -> dict[Level, float]:
+        """How much a person of each level counts; 1 for those at the cap and above."""
+        most = max(self.factors.values())
+        return {level: factor / most for level, factor in self.factors.items()}
+
+    def combined(self, tables: Mapping[Level, Sequence[Sums]]) -> list[Sums]:
+        """The weighted sums of each pass, from those of each level; exact."""
+        found: list[Sums] = []
+        for place in range(len(self.design.passes)):
+            total: dict[str, Any] = {}
+            for level, factor in self.factors.items():
+                for name, column in tables[level][place].items():
+                    added = column if factor == 1 else column.astype(object) * factor
+                    total[name] = added if name not in total else total[name] + added
+            found.append({name: np.asarray(column) for name, column in total.items()})
+        return found
+
+
+def weighted(queries: Sequence[Query], *, setting: Setting, levels: Menu, cap: Level) -> Weighted:
+    """Plan questions in which nobody spends more than ``cap``, and strict levels count for less."""
+    base = design(queries, setting=setting, budget=levels.budget(cap))
+    factors = levels.factors(cap)
+    if max(factors.values()) == 1:  # the strictest: everybody counts, and pays, the same
+        same = personal({str(level): base.guarantee for level in levels.levels})
+        return Weighted(design=base, cap=cap, factors=factors, guarantee=same)
+    if any(isinstance(q.scale, Quantiles) for q in base.questions):
+        raise Unsupported(
+            "Quantiles have no weights by level: ask by_level(), or give cap the strictest level. "
+            "For one column in memory there is mechanisms.personal.exponential.personal_quantile."
+        )
+    made = {
+        one: _stretched(one, base, levels, cap=cap, factors=factors, setting=setting)
+        for one in base.measurements
+    }
+    costs = {
+        str(level): _sum([one.costs[level] for one in made.values()]) for level in levels.levels
+    }
+    questions = tuple(_question(q, made) for q in base.questions)
+    return Weighted(
+        design=replace(base, questions=questions),
+        cap=cap,
+        factors=factors,
+        guarantee=personal(costs),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Stretched:
+    measurement: Measurement
+    net: int
+    """The power of two by which noisy integers are read."""
+    costs: Mapping[Level, Guarantee]
+
+
+def _stretched(
+    one: Measurement,
+    base: Design,
+    levels: Menu,
+    *,
+    cap: Level,
+    factors: Mapping[Level, int],
+    setting: Setting,
+) -> _Stretched:
+    plan = base.passes[one.place]
+    exact = move_of(one.part, plan, relation=setting.relation)
+    groups = plan.reach(one.part.terms[0][1]).groups
+    entries = groups if setting.relation is Relation.ADD_REMOVE else 2 * groups
+    most = max(factors.values())
+    shift = coarsened(_times(exact, most), entries=entries)[1]
+    if shift and 1 << shift == most:
+        shift += 1  # a net shift of zero would be read as "not rounded"
+    moves = {
+        level: _rounded(_times(exact, factor), shift=shift, entries=entries)
+        for level, factor in factors.items()
+    }
+    noise, costs = _noise(one.mechanism, moves, levels, cap=cap, relation=setting.relation)
+    made = replace(one, move=moves[cap], shift=shift, mechanism=noise)
+    return _Stretched(measurement=made, net=shift - (most.bit_length() - 1), costs=costs)
+
+
+def _times(move: Move, factor: int) -> Move:
+    return Move(l1=factor * move.l1, l2_squared=factor**2 * move.l2_squared)
+
+
+def _rounded(move: Move, *, shift: int, entries: int) -> Move:
+    """As `coarsened`, by a given power of two."""
+    if not shift:
+        return move
+    l1 = (move.l1 >> shift) + 1 + entries
+    root = ((math.isqrt(move.l2_squared) + 1) >> shift) + 1 + math.isqrt(entries) + 1
+    return Move(l1=l1, l2_squared=min(root**2, l1**2))
+
+
+def _noise(
+    mechanism: Noise, moves: Mapping[Level, Move], levels: Menu, *, cap: Level, relation: Relation
+) -> tuple[Noise, dict[Level, Guarantee]]:
+    """The smallest noise that keeps every level's share, and what each level then pays."""
+    shares = {level: levels.share(level, cap) for level in levels.levels}
+    made: Noise
+    match mechanism.guarantee.event:
+        case events.DiscreteLaplace(scale, shift):
+            epsilon = shift / scale  # of this part, for the cap
+            wide = max(moves[x].l1 / (epsilon * shares[x]) for x in shares)
+            made = laplace(sensitivity=moves[cap].l1, scale=wide, on="integers", relation=relation)
+            costs = {x: events.DiscreteLaplace(wide, moves[x].l1) for x in shares}
+            return made, {x: Guarantee(event, relation) for x, event in costs.items()}
+        case events.DiscreteGaussian(variance, shift_squared):
+            rho = shift_squared / (2 * variance)
+            wide = max(moves[x].l2_squared / (2 * rho * shares[x]) for x in shares)
+            squares = {x: moves[x].l2_squared for x in shares}
+            made = gaussian(
+                sensitivity=1,
+                norm="linf",
+                dimension=squares[cap],
+                rho=squares[cap] / (2 * wide),
+                on="integers",
+                relation=relation,
+            )
+            paid = {
+                x: events.DiscreteGaussian(wide, Fraction(square), max(square, 1))
+                for x, square in squares.items()
+            }
+            return made, {x: Guarantee(event, relation) for x, event in paid.items()}
+        case _:
+            raise Unsupported("Sums of levels are released with integer noise only.")
+
+
+def _question(q: Question, made: Mapping[Measurement, _Stretched]) -> Question:
+    """The same question, read on the scale of the weights."""
+    if isinstance(q.scale, Quantiles):
+        raise Unsupported("Quantiles have no weights by level.")
+    return replace(
+        q,
+        scale=replace(q.scale, shifts=tuple(made[one].net for one in q.measurements)),
+        measurements=tuple(made[one].measurement for one in q.measurements),
+        independent=False,  # weighted rows are no sample of the population
+    )
+
+
+def _sum(costs: Sequence[Guarantee]) -> Guarantee:
+    first, *others = costs
+    return sum(others, start=first)
+
+
+# ── the error before release ─────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trade:
+    """What a cap gives: less noise for more weight on the open levels.
+
+    The answer differs from that of all people, equally weighted, by at most ``error``, with
+    probability at least ``level``: by ``noise``, and by ``bias``, which the weights may cause.
+    """
+
+    cap: Level
+    weights: Mapping[Level, float]
+    noise: float
+    bias: float
+    level: float
+
+    @property
+    def error(self) -> float:
+        """Noise and bias together."""
+        return self.noise + self.bias
+
+
+def trade(
+    made: Weighted, *, rows: Mapping[Level, int], differ: Number | None, level: float
+) -> Trade:
+    """The error of the one question of a design, at stated numbers of rows of each level.
+
+    ``differ`` bounds how far the means of any two levels are apart; the declared range always does.
+
+    Proof: a weighted mean is a mean of the levels' means with other shares. Two such mixtures
+        differ by at most the distance of the shares (half of the sum of differences) times the
+        distance of the means. A sum lacks ``1 - weight`` of each row.
+    """
+    (question,) = made.design.questions
+    weights = made.weights
+    if set(rows) != set(weights):
+        listed = ", ".join(map(str, weights))
+        raise InvalidArgument(f"rows must state the number of rows of each level: {listed}.")
+    many = {x: check.count(f"rows[{x!r}]", rows[x], minimum=0) for x in weights}
+    effective = sum(weights[x] * many[x] for x in weights)
+    told = forecast(question, rows=max(1, math.floor(effective)), level=level)
+    return Trade(
+        cap=made.cap,
+        weights=weights,
+        noise=math.inf if told.width is None else told.width,
+        bias=_bias(question, weights, many, differ),
+        level=told.level,
+    )
+
+
+def _bias(
+    question: Question,
+    weights: Mapping[Level, float],
+    rows: Mapping[Level, int],
+    differ: Number | None,
+) -> float:
+    scale = question.scale
+    if set(weights.values()) == {1.0}:
+        return 0.0
+    if not isinstance(scale, Scale) or scale.kind == "variance":
+        return math.inf  # no bound from means alone
+    step = 2.0**scale.exponent
+    if scale.kind == "mean":
+        range_ = scale.width * step
+        apart = range_ if differ is None else float(check.non_negative("differ", differ))
+        total, effective = sum(rows.values()), sum(weights[x] * rows[x] for x in weights)
+        if not effective:
+            return min(apart, range_)
+        shares = (abs(weights[x] * rows[x] / effective - rows[x] / total) for x in weights)
+        return min(apart, range_) * sum(shares) / 2
+    most = step * max(abs(scale.lower), abs(scale.upper))
+    return most * sum((1 - weights[x]) * rows[x] for x in weights)
+
+
+def narrowed(
+    made: Weighted, condition: Mapping[Level, Expression]
+) -> dict[Level, tuple[Plan, ...]]:
+    """The passes of each level: the same ones, over the rows of its people only."""
+    return {
+        level: tuple(
+            replace(plan, where=only if plan.where is None else plan.where & only)
+            for plan in made.design.passes
+        )
+        for level, only in condition.items()
+    }
+
+
+def only(query: Query, condition: Expression) -> Query:
+    """The same question about the rows that also meet a condition."""
+    where = condition if query.where is None else query.where & condition
+    return replace(query, where=where)

@@ -1,0 +1,348 @@
+"""Releases that take each person's budget from a column, or from a crowd of the ledger.
+
+As everywhere: planned and priced from public facts, charged, and only then read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.personal import PersonalGuarantee, personal
+from discreet.core import events
+from discreet.core.errors import InvalidArgument, NotCertified
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.data.expression import Expression, col
+from discreet.data.plan import Plan
+from discreet.data.schema import Category, Lookup
+from discreet.ledger.account import Receipt
+from discreet.ledger.crowd import Crowd
+from discreet.noise.bits import Bits, system
+from discreet.queries import ask
+from discreet.queries.ask import By, Keys, Query, Value
+from discreet.queries.design import Design, design
+from discreet.queries.personal import (
+    Level,
+    Menu,
+    Sums,
+    Trade,
+    Weighted,
+    menu,
+    narrowed,
+    only,
+    trade,
+    weighted,
+)
+from discreet.table.charge import fresh_key, reserved
+from discreet.table.levels import attached, members_only
+from discreet.table.release import Release
+from discreet.table.work import _releases as released
+
+if TYPE_CHECKING:
+    from discreet.table.opened import Opened
+    from discreet.table.table import Edges
+
+_LEVEL = 0.95
+_MEMBER = "level of the crowd"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonalRelease:
+    """A published answer, and what it costs the people of each level.
+
+    ``release`` is the answer as any other; its guarantee is that of the people who pay the most.
+    ``weights`` say how much a person of each level counts in it: error bars and value are those of
+    the weighted answer, and not of the people who count for less.
+    """
+
+    release: Release
+    guarantee: PersonalGuarantee
+    weights: Mapping[Level, float]
+
+    @property
+    def value(self) -> Any:
+        """The value of the release."""
+        return self.release.value
+
+    def interval(self, level: float = _LEVEL) -> tuple[Any, Any]:
+        """Bounds of the weighted answer without noise."""
+        return self.release.interval(level)
+
+    def __str__(self) -> str:
+        paid = ", ".join(f"{name} {g.epsilon():.4g}" for name, g in _pure(self.guarantee))
+        counts = ", ".join(f"{name} {weight:.3g}" for name, weight in self.weights.items())
+        told = [f"  people count by level: {counts}"]
+        return "\n".join([str(self.release), *told, *([f"  epsilon: {paid}"] if paid else [])])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Personal:
+    """Questions to a table whose people have budgets of their own; made by `Table.personal`.
+
+    Theorem: an answer has the guarantee of each person's level towards all data that differ in
+        this person alone: in whether the person is there at all, under add/remove; in what the
+        data say of the person, whose level stays, under replace-one.
+    Proof: the rows of one person are in the sums of one level: `Opened` tables without a unit have
+        one row of each, and else the level is attached to the unit. The rest is `Weighted`.
+    Source: docs/theory/personal.md.
+    Needs: a level is the person's own choice. Under add/remove it is protected with the person:
+        who changes a level pays both. Under replace-one the numbers of people at the levels are
+        taken as public. Who has rows of several levels has one of them, and is protected as
+        the most open of them.
+    """
+
+    table: Opened
+    levels: Menu
+    column: str
+    crowd: Crowd | None = field(default=None, repr=False)
+
+    def count(
+        self, *, where: Expression | None = None, by: By = None, keys: Keys = None, **how: Any
+    ) -> PersonalRelease:
+        """How many rows there are."""
+        return self.release(ask.count(where=where, by=by, keys=keys), **how)
+
+    def sum(
+        self,
+        value: Value,
+        *,
+        where: Expression | None = None,
+        by: By = None,
+        keys: Keys = None,
+        **how: Any,
+    ) -> PersonalRelease:
+        """The sum of a column or an expression."""
+        return self.release(ask.total(value, where=where, by=by, keys=keys), **how)
+
+    def mean(
+        self,
+        value: Value,
+        *,
+        where: Expression | None = None,
+        by: By = None,
+        keys: Keys = None,
+        **how: Any,
+    ) -> PersonalRelease:
+        """The mean over rows; of a boolean, the share of rows where it is true."""
+        return self.release(ask.mean(value, where=where, by=by, keys=keys), **how)
+
+    def histogram(
+        self,
+        value: Value,
+        *,
+        edges: Edges = None,
+        where: Expression | None = None,
+        keys: Keys = None,
+        **how: Any,
+    ) -> PersonalRelease:
+        """The number of rows in each category, or between each two ``edges``."""
+        return self.release(ask.histogram(value, edges=edges, where=where, keys=keys), **how)
+
+    def trades(
+        self,
+        query: Query,
+        *,
+        rows: Mapping[Level, int],
+        differ: Number | None = None,
+        level: float = _LEVEL,
+    ) -> tuple[Trade, ...]:
+        """What each cap would give, best first, from public numbers alone; nothing is read.
+
+        ``rows`` states or guesses how many rows each level has (in a group). ``differ`` bounds how
+        far the means of two levels are apart, in units of the value.
+        """
+        found = [
+            trade(self._planned([query], cap), rows=rows, differ=differ, level=level)
+            for cap in _caps(self.levels, query)
+        ]
+        # Of equal errors the one without bias.
+        return tuple(sorted(found, key=lambda one: (one.error, one.bias)))
+
+    def release(
+        self,
+        query: Query,
+        *,
+        cap: Level | None = None,
+        rows: Mapping[Level, int] | None = None,
+        differ: Number | None = None,
+        label: str | None = None,
+    ) -> PersonalRelease:
+        """Answer a question with every person's own budget.
+
+        ``cap`` names the level above which nobody spends; people of stricter levels count for less.
+        With the strictest level everybody counts, and pays, the same. Without ``cap`` it is the one
+        with the smallest error at ``rows`` (see `trades`), or the strictest if no rows are stated.
+        """
+        if cap is None:
+            cap = self.levels.levels[0]
+            if rows is not None:
+                cap = self.trades(query, rows=rows, differ=differ)[0].cap
+        return self._run(self._planned([query], cap), label=label, bits=system())
+
+    def by_level(self, query: Query, *, label: str | None = None) -> dict[Level, Release]:
+        """One answer for the people of each level, each with the whole budget of the level."""
+        return self._apart(query, label=label, bits=system())
+
+    def _planned(self, queries: Sequence[Query], cap: Level) -> Weighted:
+        setting = self._opened.setting
+        return weighted(queries, setting=setting, levels=self.levels, cap=cap)
+
+    def _run(self, made: Weighted, *, label: str | None, bits: Bits) -> PersonalRelease:
+        passes = narrowed(made, self._conditions)
+        words = label or "; ".join(q.query.title for q in made.design.questions)
+        tables, receipt = self._read(passes, made.guarantee, label=words, bits=bits)
+        noisy = made.design.noisy(made.combined(tables), bits=bits)
+        del tables
+        (one,) = released(self.table, made.design, noisy, receipt)
+        return PersonalRelease(
+            release=replace(one, protects=self._protects(one)),
+            guarantee=made.guarantee,
+            weights=made.weights,
+        )
+
+    def _apart(self, query: Query, *, label: str | None, bits: Bits) -> dict[Level, Release]:
+        """Theorem: each level has the guarantee of its own answer; no row is in two of them."""
+        setting = self._opened.setting
+        designs = {
+            level: design(
+                [only(query, condition)], setting=setting, budget=self.levels.budget(level)
+            )
+            for level, condition in self._conditions.items()
+        }
+        passes = {level: made.passes for level, made in designs.items()}
+        cost = personal({str(level): made.guarantee for level, made in designs.items()})
+        words = label or f"{query.title} by level"
+        tables, receipt = self._read(passes, cost, label=words, bits=bits)
+        return {
+            level: self._answer(made, tables[level], receipt, bits=bits)
+            for level, made in designs.items()
+        }
+
+    def _answer(
+        self, made: Design, tables: Sequence[Sums], receipt: Receipt, *, bits: Bits
+    ) -> Release:
+        (one,) = released(self.table, made, made.noisy(tables, bits=bits), receipt)
+        return replace(one, protects=self._protects(one))
+
+    def _read(
+        self,
+        passes: Mapping[Level, Sequence[Plan]],
+        cost: PersonalGuarantee,
+        *,
+        label: str,
+        bits: Bits,
+    ) -> tuple[dict[Level, list[Sums]], Receipt]:
+        """Charge everyone who pays, then read the exact sums of each level: private."""
+        from discreet.data.collect import collect  # noqa: PLC0415 - engines are slow to import
+        from discreet.data.source import check_source  # noqa: PLC0415
+
+        opened = self._opened
+        for plan in (plan for plans in passes.values() for plan in plans):
+            check_source(plan.program(), opened.source)
+        with ExitStack() as stack:
+            receipt = None
+            if self.crowd is None or self.table.account is not None:
+                held = reserved(self.table.account, cost.worst, label=label, bits=bits)
+                receipt = stack.enter_context(held).receipt
+            if self.crowd is not None:
+                opened, admitted = self._admitted(opened, cost, label=label, bits=bits)
+                receipt = receipt or admitted
+            # One key for all: it also decides which row says what level a unit has.
+            key = fresh_key(bits)
+            tables = {
+                level: [
+                    collect(replace(p, schema=opened.setting.schema), source=opened.source, key=key)
+                    for p in plans
+                ]
+                for level, plans in passes.items()
+            }
+        if receipt is None:
+            raise InvalidArgument("account or crowd must be given to release.")
+        return {level: [one.columns for one in found] for level, found in tables.items()}, receipt
+
+    def _admitted(
+        self, opened: Opened, cost: PersonalGuarantee, *, label: str, bits: Bits
+    ) -> tuple[Opened, Receipt]:
+        """The table in which only those have a level who can pay; they are charged now."""
+        crowd = self.crowd
+        if crowd is None or not bits.private:
+            raise NotCertified(
+                "A release from seeded bits is not private and cannot be charged; use system()."
+            )
+        nothing = Guarantee(events.NOTHING, cost.relation)
+        prices = personal({x: cost[x] if x in cost.names else nothing for x in crowd.limits})
+        admission = crowd.admit(prices, label=label)
+        receipt = Receipt(
+            account=f"crowd {crowd.name}",
+            sequence=admission.sequence,
+            hash=admission.hash,
+            guarantee=cost.worst,
+            label=admission.label,
+            time=admission.time,
+            request_id=None,
+        )
+        return members_only(opened, self.column, crowd=crowd, taking=admission.taking), receipt
+
+    @property
+    def _conditions(self) -> dict[Level, Expression]:
+        return {level: col(self.column) == level for level in self.levels.levels}
+
+    @property
+    def _opened(self) -> Opened:
+        return attached(self.table, self.column, crowd=self.crowd, levels=self.levels)
+
+    def _protects(self, release: Release) -> str:
+        whose = f"crowd {self.crowd.name!r}" if self.crowd is not None else f"column {self.column}"
+        return f"{release.protects}; each with the budget of the own level ({whose})"
+
+
+def personal_table(
+    table: Opened,
+    levels: Mapping[Level, Number | Guarantee],
+    *,
+    budget: str | None,
+    crowd: Crowd | None,
+) -> Personal:
+    """Checks of public facts; nothing is read."""
+    setting = table.setting
+    if (budget is None) == (crowd is None):
+        raise InvalidArgument("Give budget, the column that names levels, or crowd; one of them.")
+    made = menu(levels, relation=setting.relation)
+    if crowd is not None:
+        unknown = [str(x) for x in made.levels if str(x) not in crowd.limits.names]
+        if unknown or not all(isinstance(x, str) for x in made.levels):
+            raise InvalidArgument(f"levels must be levels of the crowd, got {unknown}.")
+        if setting.unit is None or setting.relation is not Relation.ADD_REMOVE:
+            raise InvalidArgument(
+                "A crowd needs a table with a unit, the column that holds its members, under "
+                "Relation.ADD_REMOVE."
+            )
+        found = Personal(table=table, levels=made, column=_MEMBER, crowd=crowd)
+    else:
+        column = setting.schema.get(budget or "")
+        plain = column.inner if isinstance(column, Lookup) else column
+        if not isinstance(plain, Category):
+            raise InvalidArgument(f"budget={budget!r} must be a column declared as a category.")
+        unknown = [str(level) for level in made.levels if level not in plain.labels]
+        if unknown:
+            raise InvalidArgument(f"levels must be levels of {budget!r}, got {unknown}.")
+        found = Personal(table=table, levels=made, column=str(budget))
+    found._opened  # noqa: B018, SLF001 - the checks
+    return found
+
+
+def _caps(levels: Menu, query: Query) -> Iterable[Level]:
+    """One level of each budget; quantiles have no weights."""
+    different = {levels[level]: level for level in reversed(levels.levels)}
+    return list(reversed(different.values()))[: 1 if query.levels else None]
+
+
+def _pure(guarantee: PersonalGuarantee) -> list[tuple[str, Guarantee]]:
+    return [(name, g) for name, g in guarantee.levels if g.epsilon() < float("inf")]

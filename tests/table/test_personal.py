@@ -1,0 +1,463 @@
+"""Budgets from a column: every neighbour of small data, what is charged, and who is left out."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import importlib
+import itertools
+import math
+import types
+from dataclasses import replace
+from fractions import Fraction
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+
+import discreet
+from discreet import ask, col
+from discreet.core import events
+from discreet.core.errors import (
+    BudgetExceeded,
+    InvalidArgument,
+    NotCertified,
+    RelationMismatch,
+    Unsupported,
+)
+from discreet.core.relation import Relation
+from discreet.ledger.account import Receipt
+from discreet.noise.bits import seeded
+from discreet.queries import personal as weights
+from discreet.queries.design import Measurement
+from discreet.queries.parts import measured
+from discreet.table.release import Release
+
+LEVELS = {"strict": Fraction(1, 5), "open": 1}
+COLUMNS = {
+    "consent": discreet.category(["strict", "open"]),
+    "x": discreet.integer(lower=-1, upper=3),
+    "g": discreet.category(["a", "b"], other=False),
+}
+TYPES = {"who": pl.Int64, "consent": pl.String, "x": pl.Int64, "g": pl.String}
+QUESTIONS = {
+    "count": ask.count(),
+    "count by g": ask.count(by="g"),
+    "units": ask.units(by="g"),
+    "sum": ask.total("x"),
+    "mean": ask.mean("x"),
+    "variance": ask.variance("x"),
+    "covariance": ask.covariance("x", col("g") == "a"),
+    "some rows": ask.count(where=col("x") > 0),
+}
+HELD = [
+    (),
+    ((0, "a"),),
+    ((3, "b"),),
+    ((-1, "a"), (3, "a")),
+    ((3, "a"),) * 3,
+    ((3, "b"),) * 2,
+    ((3, "a"), (3, "b")),
+]
+RELATIONS = [Relation.ADD_REMOVE, Relation.REPLACE_ONE]
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as made:
+        yield made
+
+
+def frame(people):
+    """Rows of people, each (name, level, rows)."""
+    rows = [(who, level, x, g) for who, level, held in people for x, g in held]
+    return pl.DataFrame(rows, schema=TYPES, orient="row")
+
+
+def duck(rows):
+    return duckdb.connect().from_arrow(rows.to_arrow())
+
+
+def opened(people, ledger, *, relation=Relation.ADD_REMOVE, unit="who", source=lambda rows: rows):
+    limit = discreet.pure(10**9, relation=relation)
+    account = None if ledger is None else ledger.account(relation.name, limit=limit)
+    source = source(frame(people))
+    limits = {} if unit is None else {"unit": unit, "rows_per_unit": 2}
+    return discreet.table(source, columns=COLUMNS, account=account, relation=relation, **limits)
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """The exact integers of a run, each with the noise that it gets."""
+    found = []
+    plain = Measurement.noisy
+
+    def noisy(self, sums, *, bits):
+        exact = measured(self.part, sums, shift=self.shift)
+        found.append((exact.astype(object), self.mechanism.guarantee.event))
+        return plain(self, sums, bits=bits)
+
+    monkeypatch.setattr(Measurement, "noisy", noisy)
+    return found
+
+
+@pytest.fixture
+def free(monkeypatch):
+    """Releases that nobody pays for: thousands of them are compared."""
+    receipt = Receipt(
+        account="none",
+        sequence=1,
+        hash="",
+        guarantee=discreet.pure(1),
+        label="",
+        time=dt.datetime.now(dt.UTC),
+        request_id=None,
+    )
+    door = importlib.import_module("discreet.table.personal")
+    held = contextlib.nullcontext(types.SimpleNamespace(receipt=receipt))
+    monkeypatch.setattr(door, "reserved", lambda *_, **__: held)
+
+
+def loss(before, after):
+    """The exact epsilon (or rho) between two runs, from the laws of their noise."""
+    total = Fraction(0)
+    for (a, noise), (b, same) in zip(before, after, strict=True):
+        assert noise == same
+        match noise:
+            case events.DiscreteLaplace(scale, _):
+                total += Fraction(int(np.abs(a - b).sum())) / scale
+            case events.DiscreteGaussian(variance, _, _):
+                total += Fraction(int(np.square(a - b).sum())) / (2 * variance)
+    return total
+
+
+def neighbours(relation):
+    """Pairs of what one person has; the other person stays."""
+    if relation is Relation.ADD_REMOVE:
+        return [(held, ()) for held in HELD[1:]]
+    return list(itertools.combinations(HELD[1:], 2))
+
+
+def worst(ask_one, seen, relation, **how):
+    """The largest loss of a person of each level, the other person of either level."""
+    runs = {}
+
+    def run(people):
+        if people not in runs:
+            seen.clear()
+            ask_one(opened(people, None, relation=relation, **how))
+            runs[people] = list(seen)
+        return runs[people]
+
+    found = dict.fromkeys(("strict", "open", "none"), Fraction(0))
+    for level, other in itertools.product(found, ("strict", "open")):
+        for before, after in neighbours(relation):
+            rest = (2, other, ((1, "b"), (3, "a")))
+            pair = [run(((1, level, held), rest)) for held in (before, after)]
+            found[level] = max(found[level], loss(*pair))
+    return found
+
+
+@pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
+@pytest.mark.parametrize("kind", QUESTIONS)
+def test_every_neighbour_keeps_its_level(kind, relation, seen, free):
+    def one(table):
+        view = table.personal(budget="consent", levels=LEVELS)
+        view.release(QUESTIONS[kind], cap="open")
+
+    found = worst(one, seen, relation)
+    assert found["none"] == 0
+    assert found["strict"] <= LEVELS["strict"]
+    assert found["open"] <= LEVELS["open"]
+    if relation is Relation.ADD_REMOVE and kind in ("count", "count by g", "units", "sum"):
+        # Attained: only the rounding of weights is lost.
+        assert found["open"] == 1
+        assert found["strict"] > LEVELS["strict"] * (1 - Fraction(1, 2**17))
+
+
+@pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
+def test_every_neighbour_keeps_its_rho(relation, seen, free):
+    menu = {
+        "strict": discreet.zcdp(Fraction(1, 50), relation=relation),
+        "open": discreet.zcdp(Fraction(1, 2), relation=relation),
+    }
+
+    def one(table):
+        table.personal(budget="consent", levels=menu).mean("x", cap="open")
+
+    found = worst(one, seen, relation)
+    assert found["none"] == 0
+    assert Fraction(1, 2) * Fraction(1, 4) < found["open"] <= Fraction(1, 2)
+    assert Fraction(1, 50) * Fraction(1, 4) < found["strict"] <= Fraction(1, 50)
+
+
+def test_duckdb_gives_the_same_integers(seen, free):
+    people = tuple((i, ("strict", "open", "none", None)[i % 4], HELD[1 + i % 5]) for i in range(40))
+    found = []
+    for source in (duck, lambda rows: rows):
+        seen.clear()
+        view = opened(people, None, source=source).personal(budget="consent", levels=LEVELS)
+        view.release(ask.mean("x", by="g").limited(rows_per_unit=3), cap="open")
+        found.append([exact.tolist() for exact, _ in seen])
+    assert found[0] == found[1]
+    assert any(found[0][0])
+
+
+@pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
+def test_answers_by_level_keep_every_level(relation, seen, free):
+    def one(table):
+        table.personal(budget="consent", levels=LEVELS).by_level(ask.count(by="g"))
+
+    found = worst(one, seen, relation)
+    assert found == {"none": 0, "strict": Fraction(1, 5), "open": 1}
+
+
+def test_weights_that_are_all_one_are_caught(seen, free, monkeypatch):
+    """With noise for the open level and equal weights, the strict pay what the open pay."""
+    whole = 1 << weights.WEIGHT_BITS
+    monkeypatch.setattr(weights.Menu, "factors", lambda self, _: dict.fromkeys(self.levels, whole))
+    monkeypatch.setattr(weights.Menu, "share", lambda self, _level, _cap: Fraction(1))
+
+    def one(table):
+        table.personal(budget="consent", levels=LEVELS).count(cap="open")
+
+    assert worst(one, seen, Relation.ADD_REMOVE)["strict"] == 1 > LEVELS["strict"]
+
+
+def test_the_law_itself(seen, free):
+    """The same by summing up both laws, point by point."""
+    laws = []
+    for held in (((3, "a"), (3, "a")), ()):
+        seen.clear()
+        table = opened(((1, "strict", held), (2, "open", ((1, "b"),))), None)
+        table.personal(budget="consent", levels=LEVELS).sum("x", cap="open")
+        ((exact, noise),) = seen
+        points = np.linspace(-(2**26), 2**26, 10001).astype(np.int64)
+        laws.append(-np.abs(points - int(exact[0])) / float(noise.scale))
+    ratio = np.abs(laws[0] - laws[1]).max()
+    assert 0.199999 * (1 - 2**-16) < ratio <= 0.2 * (1 + 1e-12)
+
+
+def test_who_names_several_levels_has_one(seen, free):
+    """And which one is the same in every pass."""
+    found = set()
+    for _ in range(40):
+        seen.clear()
+        rows = pl.concat([frame(((1, "strict", ((1, "a"),)),)), frame(((1, "open", ((1, "a"),)),))])
+        table = discreet.table(rows, columns=COLUMNS, unit="who", rows_per_unit=2)
+        table.personal(budget="consent", levels=LEVELS).count(cap="open")
+        ((exact, _),) = seen
+        found.add(int(exact[0]))
+    one = 1 << weights.WEIGHT_BITS
+    assert found == {2 * one, 2 * (one // 5)}
+
+
+def test_rows_that_are_people(ledger):
+    people = tuple((i, ("strict", "open", None)[i % 3], ((3, "a"),)) for i in range(3000))
+    view = opened(people, ledger, unit=None).personal(budget="consent", levels=LEVELS)
+    found = view.count(cap="open")
+    low, high = found.interval(1 - 1e-9)
+    assert low < 1000 * 1.2 < high
+    assert high - low < 60
+    assert found.guarantee.epsilons() == pytest.approx({"open": 1, "strict": 0.2}, rel=1e-5)
+    assert found.guarantee["strict"].epsilon() <= 0.2
+    mean = view.mean("x", cap="open")
+    low, high = mean.interval(1 - 1e-9)
+    assert low <= 3 <= high
+    assert "strict 0.2" in str(mean)
+    assert "own level" in mean.release.protects
+    again = Release.from_json(found.release.to_json())
+    assert again.value == found.value
+    assert again.std == found.release.std
+
+
+def test_everybody_counts_unless_something_is_known(ledger):
+    people = tuple((i, ("strict", "open")[i % 2], ((3, "a"),)) for i in range(200))
+    table = opened(people, ledger)
+    before = table.account.spent.epsilon()
+    found = table.personal(budget="consent", levels=LEVELS).count()
+    assert found.weights == {"strict": 1, "open": 1}
+    assert found.guarantee.epsilons() == {"open": 0.2, "strict": 0.2}
+    assert isinstance(found.value, int)
+    assert table.account.spent.epsilon() == pytest.approx(before + 0.2)
+
+
+def test_the_account_pays_for_the_most_open(ledger):
+    table = opened(((1, "open", ((3, "a"),)),), ledger)
+    view = table.personal(budget="consent", levels=LEVELS)
+    for ask_one in (lambda: view.count(cap="open"), lambda: view.by_level(ask.count())):
+        before = table.account.spent.epsilon()
+        ask_one()
+        assert table.account.spent.epsilon() == pytest.approx(before + 1)
+
+
+# ── the error before release ─────────────────────────────────────────────────
+
+
+def test_the_best_cap_is_taken(ledger):
+    table = opened(((1, "open", ((3, "a"),)),), ledger)
+    view = table.personal(budget="consent", levels={"strict": 0.1, "open": 1})
+    rows = {"strict": 500, "open": 500}
+    alike = view.trades(ask.mean("x"), rows=rows, differ=0)
+    assert [one.cap for one in alike] == ["open", "strict"]
+    assert alike[0].bias == 0
+    assert alike[1].noise > 4 * alike[0].noise
+    far = view.trades(ask.mean("x"), rows=rows)
+    assert [one.cap for one in far] == ["strict", "open"]
+    assert view.trades(ask.count(), rows=rows)[0].cap == "strict"
+    assert view.trades(ask.variance("x"), rows=rows)[1].bias == math.inf
+    assert view.mean("x", rows=rows, differ=0).weights["strict"] < 0.11
+    assert view.mean("x", rows=rows).weights["strict"] == 1
+    assert len(view.trades(ask.median("x"), rows=rows)) == 1
+
+
+def test_the_bias_is_bounded(ledger):
+    rng = np.random.default_rng(5)
+    menu = {"strict": Fraction(1, 10), "open": 1}
+    table = opened(((1, "open", ((3, "a"),)),), ledger)
+    view = table.personal(budget="consent", levels=menu)
+    for _ in range(50):
+        values = {level: rng.integers(-1, 4, rng.integers(1, 30)) for level in menu}
+        rows = {level: len(held) for level, held in values.items()}
+        means = [held.mean() for held in values.values()]
+        spread = float(np.ptp(means))
+        for query in (ask.mean("x"), ask.total("x"), ask.count()):
+            for one in view.trades(query, rows=rows, differ=spread):
+                w = np.concatenate([np.full(rows[x], one.weights[x]) for x in menu])
+                held = np.concatenate(list(values.values()))
+                wrong = {
+                    "mean": abs((w * held).sum() / w.sum() - held.mean()),
+                    "sum": abs(((1 - w) * held).sum()),
+                    "count": (1 - w).sum(),
+                }[query.kind]
+                assert wrong <= one.bias + 1e-9
+                if query.kind == "count" and one.cap == "open":
+                    assert wrong == pytest.approx(one.bias)
+
+
+def test_large_values_are_rounded_within_the_interval(ledger):
+    """Weighted sums beyond 2**30 are divided by a power of two; also where the net power is 0."""
+    for upper in (2**29 + 5, 2**30 - 1, 2**40):
+        people = pl.DataFrame({"consent": ["strict", "open"] * 50, "pay": [upper - 3] * 100})
+        table = discreet.table(
+            people,
+            columns={**COLUMNS, "pay": discreet.integer(lower=0, upper=upper)},
+            account=ledger.account("pay", limit=discreet.pure(10**9)),
+        )
+        view = table.personal(budget="consent", levels={"strict": 10**4, "open": 10**5})
+        found = view.sum("pay", cap="open")
+        low, high = found.interval(1 - 1e-9)
+        exact = 50 * (upper - 3) * (1 + Fraction(found.weights["strict"]))
+        assert low <= exact <= high
+        assert found.guarantee["strict"].epsilon() <= 10**4
+        assert found.guarantee["strict"].epsilon() > 0.99 * 10**4
+        shifts = found.release.answer.scale.shifts
+        assert shifts[0] != 0
+
+
+# ── crowds ───────────────────────────────────────────────────────────────────
+
+
+def panel(ledger, *, people=60):
+    limits = {"strict": discreet.zcdp(0.05), "open": discreet.zcdp(2), "never": discreet.zcdp(1)}
+    names = np.array(["strict", "open", "never"])[np.arange(people) % 3]
+    return ledger.crowd("panel", limits=limits, members=np.arange(people), levels=names)
+
+
+@pytest.mark.parametrize("textual", [False, True], ids=["numbers", "texts"])
+def test_a_crowd_leaves_out_who_cannot_pay(ledger, textual):
+    crowd = panel(ledger)
+    rows = frame(tuple((i, "open", ((3, "a"), (3, "b"))) for i in range(90)))  # 30 are strangers
+    rows = rows.with_columns(pl.col("who").cast(pl.String)) if textual else rows
+    table = discreet.table(duck(rows), columns=COLUMNS, unit="who", rows_per_unit=2)
+    menu = {"strict": Fraction(3, 10), "open": 300}
+    view = table.personal(crowd=crowd, levels=menu)
+    limits = np.array([float(crowd.limits[x].event.rho) for x in crowd.levels]) * 1e12
+
+    first = view.count(cap="open")  # the open pay too much to take part
+    assert abs(first.value - 40 * first.weights["strict"]) < 1
+    assert first.release.receipt.account == "crowd panel"
+    spent = crowd.spent()
+    assert (spent <= limits).all()
+    assert (spent[crowd.levels == "never"] == 0).all()
+    assert (spent[crowd.levels == "strict"] > 0).all()
+    assert (spent[crowd.levels == "open"] == 0).all()
+    second = view.count(cap="open")  # now the strict have not enough either
+    assert abs(second.value) < 1
+    assert (crowd.spent() == spent).all()
+
+
+def test_a_crowd_and_an_account_are_both_charged(ledger):
+    crowd = panel(ledger)
+    table = opened(((1, "open", ((3, "a"),)),), ledger)
+    found = table.personal(crowd=crowd, levels={"strict": 0.1, "open": 0.5}).count(cap="open")
+    assert table.account.spent.epsilon() == pytest.approx(0.5)
+    assert found.release.receipt.account == table.account.name
+    assert crowd.spent().any()
+    poor = replace(table, account=ledger.account("poor", limit=discreet.pure(0.1)))
+    spent = crowd.spent()
+    with pytest.raises(BudgetExceeded):
+        poor.personal(crowd=crowd, levels={"strict": 0.1, "open": 0.5}).count(cap="open")
+    assert (crowd.spent() == spent).all()
+
+
+def test_seeded_bits_are_refused(ledger):
+    table = opened(((1, "open", ((3, "a"),)),), ledger)
+    crowd = panel(ledger)
+    for one in (table, replace(table, account=None)):
+        view = one.personal(crowd=crowd, levels={"strict": 0.1})
+        with pytest.raises(NotCertified):
+            view._run(view._planned([ask.count()], "strict"), label=None, bits=seeded(1))
+    assert not crowd.spent().any()
+
+
+# ── what is refused ──────────────────────────────────────────────────────────
+
+
+def test_what_is_refused(ledger):
+    table = opened(((1, "open", ((3, "a"),)),), ledger)
+    with pytest.raises(InvalidArgument, match="one of them"):
+        table.personal(levels=LEVELS)
+    with pytest.raises(InvalidArgument, match="category"):
+        table.personal(budget="x", levels=LEVELS)
+    with pytest.raises(InvalidArgument, match="levels must map"):
+        table.personal(budget="consent", levels={})
+    with pytest.raises(InvalidArgument, match="positive"):
+        table.personal(budget="consent", levels={"open": 0})
+    with pytest.raises(InvalidArgument, match="levels of 'consent'"):
+        table.personal(budget="consent", levels={"lax": 1})
+    with pytest.raises(InvalidArgument, match="all be"):
+        table.personal(budget="consent", levels={"strict": 1, "open": discreet.zcdp(1)})
+    with pytest.raises(InvalidArgument, match="pure, zcdp or approx"):
+        table.personal(budget="consent", levels={"open": discreet.gdp(1)})
+    limit = discreet.pure(1, relation=Relation.REPLACE_ONE)
+    with pytest.raises(RelationMismatch):
+        table.personal(budget="consent", levels={"open": limit})
+    view = table.personal(budget="consent", levels=LEVELS)
+    with pytest.raises(InvalidArgument, match="no level 'lax'"):
+        view.count(cap="lax")
+    with pytest.raises(InvalidArgument, match="rows of each level"):
+        view.mean("x", rows={"open": 3})
+    with pytest.raises(Unsupported, match="by_level"):
+        view.release(ask.median("x"), cap="open")
+    with pytest.raises(InvalidArgument, match="account must be given"):
+        replace(table, account=None).personal(budget="consent", levels=LEVELS).count()
+    crowd = panel(ledger)
+    with pytest.raises(InvalidArgument, match="levels of the crowd"):
+        table.personal(crowd=crowd, levels={"lax": 1})
+    with pytest.raises(InvalidArgument, match="unit"):
+        opened((), ledger, unit=None).personal(crowd=crowd, levels=LEVELS)
+    assert view.release(ask.median("x")).value is not None
+
+
+def test_a_limit_with_a_delta_becomes_the_rho_it_allows(ledger):
+    table = replace(
+        opened(((1, "open", ((3, "a"),)),), ledger),
+        account=ledger.account("rho", limit=discreet.zcdp(10)),
+    )
+    menu = {"strict": discreet.approx(0.5, 1e-6), "open": discreet.approx(2, 1e-6)}
+    found = table.personal(budget="consent", levels=menu).mean("x", cap="open")
+    assert 0.4 < found.guarantee["strict"].epsilon(1e-6) <= 0.5
+    assert 1.6 < found.guarantee["open"].epsilon(1e-6) <= 2
+    assert "epsilon:" not in str(found)
