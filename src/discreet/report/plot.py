@@ -41,17 +41,32 @@ def _plot_release(release: Release, target: Path, *, level: float) -> Path:
 
 def picture(release: Release, *, level: float = 0.95) -> str:
     """The release as SVG text."""
+    shown = panel(release, level=level)
+    return svg.bars(
+        labels=shown.labels,
+        values=shown.values,
+        low=shown.low,
+        high=shown.high,
+        title=shown.title,
+        note=f"{shown.note} {release.question}",
+        dots=shown.dots,
+    )
+
+
+def panel(release: Release, *, level: float = 0.95) -> panels.Bars:
+    """The release as bars with error bars."""
     rows = release.rows(level)
     whiskers = f"Whiskers hold the value without noise {_often(level)}."
     if any(row["low"] is None for row in rows):
         whiskers = "Chosen by rank: no interval."
-    return svg.bars(
+    return panels.Bars(
         labels=labels(release),
         values=[row["value"] for row in rows],
         low=[row["low"] for row in rows],
         high=[row["high"] for row in rows],
         title=heading(release),
-        note=f"{whiskers} {release.question}",
+        note=whiskers,
+        unit=release.question,
         dots=_places(release),
     )
 

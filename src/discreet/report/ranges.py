@@ -17,6 +17,7 @@ from discreet.queries.ranges.domain import Bins
 from discreet.queries.ranges.plan import RangePlan, lengths_of
 from discreet.queries.ranges.workload import Listed
 from discreet.report.chart import Axis, Band, Curve, curves
+from discreet.report.panels import Lines
 from discreet.table.ranges import ChargedRanges
 from discreet.table.release import worth
 
@@ -72,15 +73,20 @@ def section(one: Ranges) -> str:
 
 def cumulative(release: ChargedRanges, *, level: float = 0.95) -> str:
     """How many there are up to each cell, with a band that holds all of it, as SVG text."""
+    return cumulative_panel(release, level=level).svg()
+
+
+def cumulative_panel(release: ChargedRanges, *, level: float = 0.95) -> Lines:
+    """How many there are up to each cell, with a band that holds all of it."""
     curve = release.cdf(level=level)
     places = np.unique(np.linspace(0, release.domain.size - 1, _POINTS).astype(np.int64))
     x = places.astype(float).tolist()
-    return curves(
-        [Curve(label="up to here", x=x, y=curve.values[places].tolist())],
+    return Lines(
+        lines=[Curve(label="up to here", x=x, y=curve.values[places].tolist())],
         x=Axis(label=release.question, words=lambda tick: _tick(release, tick)),
         y=Axis(label="rows up to here"),
         title=f"{_cut(release.title, 60)} ({worth(release.guarantee)})",
-        note=f"The grey band holds all of the curve without noise {100 * level:g} times of 100.",
+        note=f"The band holds all of the curve without noise {100 * level:g} times of 100.",
         band=Band(x=x, low=curve.low[places].tolist(), high=curve.high[places].tolist()),
     )
 

@@ -1,0 +1,24 @@
+"""The pages: they read a form, call the service and show what it says."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from fastapi import APIRouter, FastAPI
+from fastapi.staticfiles import StaticFiles
+
+from discreet.apps.web.pages import leakage, login, people, records, releases, tables
+from discreet.apps.web.pages.render import problem_page
+
+__all__ = ["install", "problem_page", "router"]
+
+router = APIRouter()
+for _part in (login, tables, releases, records, leakage, people):
+    router.include_router(_part.router)
+
+
+def install(app: FastAPI) -> None:
+    """Pages, and the files that they need."""
+    app.include_router(router, include_in_schema=False)
+    folder = str(files("discreet.apps.web") / "static")
+    app.mount("/static", StaticFiles(directory=folder), name="static")

@@ -1,0 +1,341 @@
+"""From the fields of a form to a question in the words of a release file, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from discreet.apps.web.answers import ColumnShown
+from discreet.core.errors import InvalidArgument
+
+Fields: TypeAlias = Mapping[str, Sequence[str]]
+CONDITIONS = 3
+"""Conditions that a form has room for."""
+TESTS = {
+    "is": "is",
+    "is_not": "is not",
+    "in": "is one of",
+    "at_least": "is at least",
+    "above": "is above",
+    "at_most": "is at most",
+    "below": "is below",
+}
+WORKLOADS = {
+    "all": "all ranges alike",
+    "points": "single values",
+    "short": "short ranges",
+    "long": "long ranges",
+    "prefixes": "everything up to a value",
+}
+METHODS = {"": "the better one", "tree": "tree, with intervals", "exponential": "by rank"}
+LIMITS = {
+    "rows_per_unit": "Rows of one unit, at most",
+    "groups_per_unit": "Groups with one unit, at most",
+    "rows_per_unit_and_group": "Rows of one unit in a group, at most",
+}
+_NUMBERS = ("integer", "real")
+_ORDERED = (*_NUMBERS, "date")
+_LISTED = ("category", "boolean")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of question: its words, the columns it is of, and which fields it has."""
+
+    words: str
+    of: tuple[str, ...] = ()
+    """Kinds of columns it can be of; none, if it is of no column."""
+    fields: tuple[str, ...] = ("by", "where")
+
+
+KINDS: Mapping[str, Kind] = {
+    "count": Kind(words="Number of rows"),
+    "units": Kind(words="Number of units (people)"),
+    "sum": Kind(words="Sum", of=_NUMBERS),
+    "mean": Kind(words="Mean", of=_NUMBERS, fields=("by", "where", "rows")),
+    "variance": Kind(words="Variance", of=_NUMBERS, fields=("by", "where", "rows")),
+    "covariance": Kind(words="Covariance", of=_NUMBERS, fields=("also", "by", "where", "rows")),
+    "median": Kind(words="Median", of=_NUMBERS, fields=("by", "where", "rows", "bins", "method")),
+    "quantiles": Kind(
+        words="Quantiles",
+        of=_NUMBERS,
+        fields=("levels", "by", "where", "rows", "bins", "method"),
+    ),
+    "histogram": Kind(words="Histogram", of=(*_LISTED, *_ORDERED), fields=("edges", "where")),
+    "ranges": Kind(
+        words="All ranges",
+        of=(*_ORDERED, "category"),
+        fields=("other", "workload", "bins", "where"),
+    ),
+}
+MEASURES = {"epsilon": ("epsilon", "0.001", "10"), "rho": ("rho", "0.00001", "1")}
+"""What an amount is called, and the ends of its slider."""
+FIRST: Fields = {"kind": ["count"], "measure": ["epsilon"], "amount": ["0.1"], "aim": ["amount"]}
+
+
+def first(fields: Fields, name: str, default: str = "") -> str:
+    """The only value of a field."""
+    found = fields.get(name) or [default]
+    return found[0].strip()
+
+
+def kind_of(fields: Fields) -> Kind:
+    """The kind that is asked for; a count, if it is none."""
+    return KINDS.get(first(fields, "kind"), KINDS["count"])
+
+
+def columns_for(kind: Kind, columns: Sequence[ColumnShown]) -> list[ColumnShown]:
+    """The columns that such a question can be of."""
+    return [column for column in columns if column.kind in kind.of]
+
+
+def question(fields: Fields, columns: Sequence[ColumnShown]) -> dict[str, Any]:
+    """The question of a form; errors name the field."""
+    name = first(fields, "kind")
+    if name not in KINDS:
+        raise InvalidArgument("kind: choose what to ask.")
+    kind, named = KINDS[name], {column.name: column for column in columns}
+    found: dict[str, Any] = {"kind": name}
+    if title := first(fields, "name"):
+        found["name"] = title
+    if kind.of:
+        found["of"] = _of(fields, kind, named)
+    for field, read in _READ.items():
+        if field in kind.fields and (value := read(fields, named)) not in (None, []):
+            found[field] = value
+    for limit in LIMITS:
+        if text := first(fields, limit):
+            found[limit] = whole(text, limit)
+    return {**found, **_amount(fields)}
+
+
+def kept(fields: Fields) -> list[Any]:
+    """The questions that were added before, which the form carries along as JSON."""
+    text = first(fields, "kept")
+    if not text:
+        return []
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise InvalidArgument("kept: must be a list of questions.")
+    return found
+
+
+def words(asked: Mapping[str, Any]) -> str:
+    """A question in a few words, for a list of them."""
+    title = asked.get("name")
+    if title:
+        return str(title)
+    of = asked.get("of", "")
+    listed = ", ".join(map(str, of)) if isinstance(of, list) else str(of)
+    groups = asked.get("by", [])
+    by = ", ".join(one if isinstance(one, str) else str(one.get("column")) for one in groups)
+    kind = KINDS.get(str(asked.get("kind")), KINDS["count"]).words
+    return kind + (f" of {listed}" if listed else "") + (f" by {by}" if by else "")
+
+
+def _of(fields: Fields, kind: Kind, columns: Mapping[str, ColumnShown]) -> str | list[str]:
+    one = _column(fields, "of", columns)
+    if "also" in kind.fields:
+        return [one, _column(fields, "also", columns)]
+    if "other" in kind.fields and first(fields, "other"):
+        return [one, _column(fields, "other", columns)]
+    return one
+
+
+def _column(fields: Fields, field: str, columns: Mapping[str, ColumnShown]) -> str:
+    name = first(fields, field)
+    if name not in columns:
+        raise InvalidArgument(f"{field}: choose a column.")
+    return name
+
+
+def _by(fields: Fields, columns: Mapping[str, ColumnShown]) -> list[Any]:
+    found: list[Any] = [name for name in fields.get("by", ()) if name in columns]
+    if cut := first(fields, "cut"):
+        name = _column(fields, "cut", columns)
+        points = _list(first(fields, "points"), columns[name], "points")
+        if not points:
+            raise InvalidArgument(f"points: say where {cut} is cut, such as 18, 65.")
+        found.append({"column": name, "cut": points})
+    return found
+
+
+def _where(fields: Fields, columns: Mapping[str, ColumnShown]) -> list[dict[str, Any]]:
+    found = []
+    for i in range(1, CONDITIONS + 1):
+        name, test = first(fields, f"where_column_{i}"), first(fields, f"where_test_{i}", "is")
+        if not name:
+            continue
+        if name not in columns or test not in TESTS:
+            raise InvalidArgument(f"condition {i}: choose a column and a test.")
+        text = first(fields, f"where_value_{i}")
+        if not text:
+            continue  # still being written
+        where = f"condition {i}"
+        value: Any = (
+            _list(text, columns[name], where) if test == "in" else typed(text, columns[name], where)
+        )
+        found.append({"column": name, test: value})
+    return found
+
+
+def _edges(fields: Fields, columns: Mapping[str, ColumnShown]) -> list[Any] | None:
+    name = first(fields, "of")
+    text = first(fields, "edges")
+    if not text or name not in columns or columns[name].kind in _LISTED:
+        return None
+    return _list(text, columns[name], "edges")
+
+
+def _bins(fields: Fields, columns: Mapping[str, ColumnShown]) -> int | dict[str, int] | None:
+    text = first(fields, "bins")
+    if not text:
+        return None
+    bins = whole(text, "bins")
+    other = first(fields, "other")
+    if first(fields, "kind") != "ranges":
+        return bins
+    # Rectangles: only real numbers must be cut, each column by itself.
+    chosen = [name for name in (first(fields, "of"), other) if name]
+    real = {name: bins for name in chosen if name in columns and columns[name].kind == "real"}
+    return (real or None) if other else bins
+
+
+def _levels(fields: Fields, _: Mapping[str, ColumnShown]) -> list[float]:
+    texts = _texts(first(fields, "levels", "0.25, 0.5, 0.75"))
+    return [number(text, "levels") for text in texts]
+
+
+def _rows(fields: Fields, _: Mapping[str, ColumnShown]) -> int | None:
+    text = first(fields, "rows")
+    return whole(text, "rows") if text else None
+
+
+def _choice(field: str, allowed: Mapping[str, str]) -> Callable[..., str | None]:
+    def read(fields: Fields, _: Mapping[str, ColumnShown]) -> str | None:
+        text = first(fields, field)
+        if text and text not in allowed:
+            raise InvalidArgument(f"{field} must be one of {', '.join(filter(None, allowed))}.")
+        return text or None
+
+    return read
+
+
+_READ: Mapping[str, Callable[[Fields, Mapping[str, ColumnShown]], Any]] = {
+    "by": _by,
+    "where": _where,
+    "edges": _edges,
+    "levels": _levels,
+    "rows": _rows,
+    "bins": _bins,
+    "method": _choice("method", METHODS),
+    "workload": _choice("workload", WORKLOADS),
+}
+
+
+def _amount(fields: Fields) -> dict[str, float]:
+    delta = first(fields, "delta")
+    also = {"delta": number(delta, "delta")} if delta else {}
+    if first(fields, "aim") == "within":
+        return {"within": number(first(fields, "within"), "within"), **also}
+    measure = first(fields, "measure", "epsilon")
+    if measure not in MEASURES:
+        raise InvalidArgument("measure must be epsilon or rho.")
+    if measure == "rho":
+        also = {}
+    return {measure: number(first(fields, "amount"), measure), **also}
+
+
+def typed(text: str, column: ColumnShown, where: str) -> Any:
+    """What was typed as a value of a column."""
+    match column.kind:
+        case "integer":
+            return whole(text, where)
+        case "real":
+            return number(text, where)
+        case "boolean":
+            if text.lower() not in ("true", "false"):
+                raise InvalidArgument(f"{where}: write true or false.")
+            return text.lower() == "true"
+        case "category":
+            levels = {str(level): level for level in column.levels}
+            return levels.get(text, text)
+        case "date":
+            return {"date": text}
+        case _:
+            return text
+
+
+def _list(text: str, column: ColumnShown, where: str) -> list[Any]:
+    return [typed(one, column, where) for one in _texts(text)]
+
+
+def _texts(text: str) -> list[str]:
+    return [one.strip() for one in text.replace(";", ",").split(",") if one.strip()]
+
+
+def number(text: str, where: str) -> float:
+    """A number; thousands may be set apart by blanks or underscores."""
+    plain = text.replace("\u202f", "").replace("\u00a0", "").replace(" ", "")
+    try:
+        found = float(plain)
+    except ValueError:
+        raise InvalidArgument(f"{where}: write a number, such as 0.5.") from None
+    return int(found) if found.is_integer() and abs(found) < 2**53 else found
+
+
+def whole(text: str, where: str) -> int:
+    """A whole number."""
+    found = number(text, where)
+    if not isinstance(found, int):
+        raise InvalidArgument(f"{where}: write a whole number.")
+    return found
+
+
+def fields_of(asked: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The fields of a form that asks a question: the inverse of ``question``."""
+    made: dict[str, list[str]] = {"kind": [str(asked.get("kind", "count"))], "aim": ["amount"]}
+    simple = ("name", "rows", "method", "workload", "delta", "within", *LIMITS)
+    made |= {name: [str(asked[name])] for name in simple if name in asked}
+    made |= {name: [_told(asked[name])] for name in ("edges", "levels") if name in asked}
+    of = asked.get("of")
+    if isinstance(of, list):
+        made |= {"of": [str(of[0])], "also": [str(of[-1])], "other": [str(of[-1])]}
+    elif of is not None:
+        made["of"] = [str(of)]
+    bins = asked.get("bins")
+    if bins is not None:
+        made["bins"] = [str(next(iter(bins.values())) if isinstance(bins, Mapping) else bins)]
+    for one in asked.get("by", ()):
+        if isinstance(one, str):
+            made.setdefault("by", []).append(one)
+        else:
+            made |= {"cut": [one["column"]], "points": [_told(one["cut"])]}
+    for i, one in enumerate(asked.get("where", ()), 1):
+        test = next(name for name in one if name != "column")
+        text = _told(one[test])
+        made |= {
+            f"where_column_{i}": [one["column"]],
+            f"where_test_{i}": [test],
+            f"where_value_{i}": [text],
+        }
+    for measure in MEASURES:
+        if measure in asked:
+            return {**made, "measure": [measure], "amount": [str(asked[measure])]}
+    return {**made, "aim": ["within"]}
+
+
+def _told(value: object) -> str:
+    """A value, or several, as one would type them."""
+    match value:
+        case list():
+            return ", ".join(map(_told, value))
+        case {"date": str(text)}:
+            return text
+        case _:
+            return str(value)

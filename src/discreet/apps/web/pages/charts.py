@@ -1,0 +1,243 @@
+"""Pictures of what the service says, through the drawing of `report`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from discreet.apps.web.answers import (
+    AccountShown,
+    BudgetShown,
+    ConsentLevel,
+    LeakageShown,
+    Planned,
+    Point,
+    RangesPlanned,
+    StatisticPlanned,
+)
+from discreet.report import fluid
+from discreet.report.chart import Axis, Curve
+from discreet.report.panels import Bars, Lines
+from discreet.report.plot import panel
+from discreet.report.ranges import cumulative_panel
+from discreet.table.ranges import AnyRanges, ChargedRanges
+from discreet.table.release import Release
+
+_MOST_LINES = 6
+
+
+def curve(points: Sequence[Point], *, now: float | None, measure: str, unit: str) -> str:
+    """The error against the amount, with the amount that is asked for."""
+    known = [(p.amount, p.width) for p in points if p.width is not None and p.width > 0]
+    if len(known) < 2:
+        return ""
+    lines = [Curve(label="error", x=[x for x, _ in known], y=[y for _, y in known])]
+    here = [(x, y) for x, y in known if now is not None and abs(x - now) <= 1e-9 * x]
+    if here:
+        lines.append(Curve(label="as asked", x=[here[0][0]], y=[here[0][1]], joined=False))
+    return fluid.drawn(
+        Lines(
+            lines=lines,
+            x=Axis(label=measure, log=True),
+            y=Axis(label=unit, log=True),
+            title=f"What another {measure} would give",
+            note="Computed from the declared columns alone; no row was read.",
+        )
+    )
+
+
+def alternatives(one: StatisticPlanned) -> str:
+    """Other mechanisms at the same price."""
+    known = [(a, a.width) for a in one.alternatives if a.width is not None]
+    if len(known) < 2:
+        return ""
+    return fluid.drawn(
+        Bars(
+            labels=[f"{a.name} (as asked)" if a.chosen else a.name for a, _ in known],
+            values=[width for _, width in known],
+            low=[None] * len(known),
+            high=[None] * len(known),
+            title="Other noise for the same epsilon",
+            unit=f"Error, {100 * one.level:g} times of 100 at most",
+            note="Shorter is better.",
+        )
+    )
+
+
+def structures(one: RangesPlanned) -> str:
+    """Range structures: their errors by the size of a range."""
+    best = one.structures[:_MOST_LINES]
+    bars = fluid.drawn(
+        Bars(
+            labels=[s.name for s in one.structures],
+            values=[s.rmse for s in one.structures],
+            low=[None] * len(one.structures),
+            high=[None] * len(one.structures),
+            title="Structures that could answer, the best first",
+            unit="Mean standard error",
+            note=f"Mean over: {one.workload}. The first is used.",
+        )
+    )
+    places = [float(i) for i in range(len(one.shown))]
+    lines = fluid.drawn(
+        Lines(
+            lines=[Curve(label=s.name, x=places, y=list(s.errors)) for s in best],
+            x=Axis(label="size of the range", words=lambda tick: _word(one.shown, tick)),
+            y=Axis(label="standard error", log=True),
+            title="Error by the size of a range",
+            note="A structure that is good for single values may be bad for wide ranges.",
+        )
+    )
+    return bars + (lines if len(places) > 1 else "")
+
+
+def budget_meter(budget: BudgetShown, *, now: float | None = None) -> str:
+    """What is spent, what this would take, what is left."""
+    # Squares of mu add up, so a share of the limit is one of squares.
+    power = 2 if budget.currency == "mu" else 1
+    spent = 1 - min((budget.remaining / budget.limit) ** power, 1.0)
+    parts = [("spent", spent)]
+    words = f"{spent:.0%} of {budget.limit_words} is spent"
+    if now is not None:
+        share = (now / budget.limit) ** power
+        parts.append(("this" if share <= 1 - spent else "over", share))
+        words += f", this takes {share:.1%}"
+    return fluid.meter(parts, words=words)
+
+
+def over_time(accounts: Sequence[AccountShown]) -> str:
+    """What is left of each account, as a share of its limit."""
+    now = datetime.now(UTC).timestamp()
+    lines = []
+    for one in accounts[:_MOST_LINES]:
+        x: list[float] = []
+        y: list[float] = []
+        last = 100.0
+        for entry in one.history:
+            if entry.remaining is None:
+                continue
+            at, left = _seconds(entry.time), 100 * entry.remaining / one.budget.limit
+            x += [at, at]
+            y += [last if x[2:] else left, left]
+            last = left
+        if x:
+            lines.append(Curve(label=one.budget.account, x=[*x, max(now, x[-1])], y=[*y, last]))
+    if not lines:
+        return ""
+    left_out = len(accounts) - _MOST_LINES
+    return fluid.drawn(
+        Lines(
+            lines=lines,
+            x=Axis(label="time (UTC)", words=_moment, zero=False),
+            y=Axis(label="left, % of the limit"),
+            title="Budget over time",
+            note=f"{left_out} more accounts are in the table." if left_out > 0 else "",
+        )
+    )
+
+
+def spenders(accounts: Sequence[AccountShown]) -> str:
+    """Who spent what."""
+    shares = [
+        (one.budget.account, 100 * (1 - one.budget.remaining / one.budget.limit))
+        for one in accounts
+    ]
+    return fluid.drawn(
+        Bars(
+            labels=[name for name, _ in shares],
+            values=[share for _, share in shares],
+            low=[None] * len(shares),
+            high=[None] * len(shares),
+            title="Who spent what",
+            unit="% of the own limit that is spent",
+            note="",
+        )
+    )
+
+
+def leaks(found: LeakageShown) -> str:
+    """What the value of each time leaks, and what noise would do."""
+    places = [float(i) for i in range(len(found.over_time))]
+    names = [one.time for one in found.over_time]
+    lines = fluid.drawn(
+        Lines(
+            lines=[
+                Curve(label="leaks", x=places, y=[one.leaks for one in found.over_time]),
+                Curve(
+                    label="promised by the noise",
+                    x=places,
+                    y=[one.promised for one in found.over_time],
+                ),
+            ],
+            x=Axis(label="time", words=lambda tick: _word(names, tick)),
+            y=Axis(label=f"epsilon of one value, delta {found.delta:g}"),
+            title="What one value leaks, by its time",
+            note="Promised: if nothing depended on anything. Leaks: under the model.",
+        )
+    )
+    none = [None] * len(found.noise)
+    bars = fluid.drawn(
+        Bars(
+            labels=[one.noise for one in found.noise],
+            values=[one.error for one in found.noise],
+            low=none,
+            high=none,
+            title=f"Noise that keeps epsilon {found.target:.3g} for every value",
+            unit="Standard error of a published mean",
+            note=f"As it is, epsilon is {found.noise[0].leaks:.3g}.",
+        )
+    )
+    return lines + bars
+
+
+def consent(level: ConsentLevel) -> str:
+    """How the members of a level have spent."""
+    tenths = [f"{10 * i} to {10 * (i + 1)} %" for i in range(len(level.counts))]
+    return fluid.drawn(
+        Bars(
+            labels=tenths,
+            values=[float(count) for count in level.counts],
+            low=[None] * len(tenths),
+            high=[None] * len(tenths),
+            title=f"{level.name}: {level.members:,} members, limit {level.limit}",
+            unit="Members by the share of their limit that is spent",
+            note="",
+        )
+    )
+
+
+def result(release: Release) -> str:
+    """A release with its error bars."""
+    shown = panel(release)
+    unit = (
+        release.question if release.question != release.title else "By " + ", ".join(release.names)
+    )
+    return fluid.drawn(replace(shown, unit=unit))
+
+
+def ranges(release: AnyRanges) -> str:
+    """How many there are up to each cell; of rectangles there is no picture."""
+    if not isinstance(release, ChargedRanges):
+        return ""
+    return fluid.drawn(cumulative_panel(release))
+
+
+def cost_words(planned: Planned) -> str:
+    """What a plan costs, in the currency of the account."""
+    if planned.cost is None or planned.budget is None:
+        return planned.worth
+    return f"{planned.budget.currency} {planned.cost:.3g}"
+
+
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def _moment(tick: float) -> str:
+    return f"{datetime.fromtimestamp(tick, UTC):%d %b %H:%M}"
+
+
+def _word(words: Sequence[str], tick: float) -> str:
+    inside = tick == int(tick) and 0 <= tick < len(words)
+    return words[int(tick)] if inside else ""

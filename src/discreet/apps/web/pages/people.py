@@ -1,0 +1,80 @@
+"""People: the owner adds and revokes them, and opens their accounts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from discreet.apps.web.guard import Serving, Who
+from discreet.apps.web.pages.builder import first, number, whole
+from discreet.apps.web.pages.render import Form, page
+from discreet.apps.web.people import Person
+from discreet.apps.web.problems import Forbidden
+from discreet.apps.web.service import Service
+from discreet.core.errors import PrivacyError
+
+router = APIRouter()
+
+
+@router.get("/people")
+def people(request: Request, who: Who, service: Serving) -> HTMLResponse:
+    """Everybody, with role and budgets."""
+    return _page(request, who, service)
+
+
+@router.post("/people")
+def add(request: Request, who: Who, service: Serving, form: Form) -> HTMLResponse:
+    """A token, shown once."""
+    name = first(form, "name")
+    try:
+        days = whole(first(form, "days", "90"), "days")
+        token = service.add_person(who, name, first(form, "role"), days=days)
+    except Forbidden:
+        raise
+    except PrivacyError as error:
+        return _page(request, who, service, status=422, problem=str(error), given={"name": name})
+    return _page(request, who, service, token=token)
+
+
+@router.post("/people/revoke")
+def revoke(request: Request, who: Who, service: Serving, form: Form) -> Response:
+    """End all tokens of somebody."""
+    try:
+        service.revoke(who, first(form, "name"))
+    except Forbidden:
+        raise
+    except PrivacyError as error:
+        return _page(request, who, service, status=422, problem=str(error))
+    return RedirectResponse("/people", status_code=303)
+
+
+@router.post("/people/limit")
+def limit(request: Request, who: Who, service: Serving, form: Form) -> Response:
+    """A new account with a limit."""
+    try:
+        measure = "rho" if first(form, "measure") == "rho" else "epsilon"
+        given = {measure: number(first(form, "amount"), "amount")}
+        if text := first(form, "delta"):
+            given["delta"] = number(text, "delta")
+        service.set_limit(who, first(form, "name"), first(form, "table"), given)
+    except Forbidden:
+        raise
+    except PrivacyError as error:
+        return _page(request, who, service, status=422, problem=str(error))
+    return RedirectResponse("/people", status_code=303)
+
+
+def _page(
+    request: Request, who: Person, service: Service, *, status: int = 200, **context: Any
+) -> HTMLResponse:
+    empty: dict[str, Any] = {"token": None, "problem": "", "given": {}}
+    return page(
+        request,
+        "people.html",
+        status=status,
+        people=service.people(who),
+        tables=service.tables(who),
+        **{**empty, **context},
+    )

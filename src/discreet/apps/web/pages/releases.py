@@ -1,0 +1,72 @@
+"""Releases: what was asked, how far it is, and its answer."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from fastapi import APIRouter, Request
+from fastapi.responses import HTMLResponse, Response
+
+from discreet.apps.web import downloads
+from discreet.apps.web.guard import Serving, Who
+from discreet.apps.web.pages import charts
+from discreet.apps.web.pages.render import page
+from discreet.apps.web.problems import NotFound
+from discreet.report.words import plainly
+from discreet.table.ranges import AnyRanges, ChargedRanges
+from discreet.table.release import Release, worth
+
+router = APIRouter()
+
+
+@router.get("/releases")
+def releases(request: Request, who: Who, service: Serving) -> HTMLResponse:
+    """All releases that the caller may see."""
+    jobs = service.releases(who)
+    return page(request, "releases.html", jobs=jobs, everybody=who.role == "owner")
+
+
+@router.get("/releases/{number}")
+def release(request: Request, who: Who, service: Serving, number: str) -> HTMLResponse:
+    """One release: its progress, or its answer."""
+    job = service.job(who, number)
+    found: dict[str, Any] = {"results": [], "ranges": []}
+    if job.state == "done":
+        numbers, ranges = service.result(who, number)
+        first = [*numbers, *ranges][0]
+        found = {
+            "results": [_result(one) for one in numbers],
+            "ranges": [_ranges(one) for one in ranges],
+            "promise": plainly(first.receipt.guarantee),
+            "protects": first.protects,
+            "receipt": first.receipt,
+        }
+    return page(request, "release.html", job=job, **found)
+
+
+@router.get("/releases/{number}/{kind}")
+def file(who: Who, service: Serving, number: str, kind: str) -> Response:
+    """A file to be saved."""
+    if kind not in ("csv", "html", "json"):
+        raise NotFound("There is no such file.")
+    made = service.release_file(who, number, cast("downloads.Kind", kind))
+    headers = {"Content-Disposition": f'attachment; filename="{made.name}"'}
+    return Response(made.text, media_type=made.media_type, headers=headers)
+
+
+def _result(release: Release) -> dict[str, Any]:
+    rows = release.rows()
+    return {
+        "release": release,
+        "rows": rows,
+        "names": release.names,
+        "only": not release.names,
+        "picture": charts.result(release),
+        "worth": worth(release.guarantee),
+    }
+
+
+def _ranges(release: AnyRanges) -> dict[str, Any]:
+    one = isinstance(release, ChargedRanges)
+    whole = (release.total, *release.interval()) if one else None
+    return {"release": release, "picture": charts.ranges(release), "whole": whole}

@@ -1,0 +1,183 @@
+"""A form becomes a question in the words of a release file, and the other way round."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from discreet.apps.asked import asked
+from discreet.apps.web.answers import ColumnShown
+from discreet.apps.web.pages.builder import FIRST, KINDS, fields_of, kept, question, words
+from discreet.core.errors import InvalidArgument
+from discreet.core.relation import Relation
+from discreet.data import schema
+from discreet.data.plan import Limits
+from discreet.queries.design import Setting
+
+COLUMNS = (
+    ColumnShown(name="age", kind="integer", lower=0, upper=99),
+    ColumnShown(name="pay", kind="real", lower=0, upper=100, step=0.25),
+    ColumnShown(name="site", kind="category", levels=(1, 2, 3)),
+    ColumnShown(name="sex", kind="category", levels=("female", "male")),
+    ColumnShown(name="ill", kind="boolean"),
+    ColumnShown(name="day", kind="date", lower="2020-01-01", upper="2020-12-31", step="day"),
+)
+SETTING = Setting(
+    schema={
+        "age": schema.integer(lower=0, upper=99),
+        "pay": schema.real(lower=0, upper=100, grid=0.25),
+        "site": schema.category([1, 2, 3], other=False),
+        "sex": schema.category(["female", "male"], other=False),
+        "ill": schema.boolean(),
+        "day": schema.date(lower=dt.date(2020, 1, 1), upper=dt.date(2020, 12, 31)),
+    },
+    unit="person",
+    limits=Limits(rows_per_unit=2),
+    relation=Relation.ADD_REMOVE,
+)
+AMOUNT = {"aim": ["amount"], "measure": ["epsilon"], "amount": ["0.5"]}
+OF = {"of": ["pay"], "also": ["age"]}
+
+
+def form(**fields: str | list[str]) -> dict[str, list[str]]:
+    given = {name: [one] if isinstance(one, str) else one for name, one in fields.items()}
+    return {**AMOUNT, **given}
+
+
+def test_the_first_form_asks_for_a_count():
+    assert question(FIRST, COLUMNS) == {"kind": "count", "epsilon": 0.1}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_gives_a_question_that_can_be_planned(kind):
+    given = form(kind=kind, bins="16" if kind == "ranges" else "", **OF)
+    made = asked([question(given, COLUMNS)], setting=SETTING, limit={"epsilon": 1})
+    assert made.work().guarantee.epsilon(0.0) == pytest.approx(0.5, rel=1e-9)
+
+
+def test_all_fields_are_read():
+    given = form(
+        kind="mean",
+        of="pay",
+        name="Pay",
+        by=["sex", "ill"],
+        cut="age",
+        points="18; 65",
+        rows="2 000",
+        where_column_1="site",
+        where_test_1="in",
+        where_value_1="1, 3",
+        where_column_2="ill",
+        where_test_2="is",
+        where_value_2="True",
+        where_column_3="age",
+        where_test_3="at_least",
+        where_value_3="30",
+        rows_per_unit="1",
+        measure="rho",
+        delta="1e-6",
+    )
+    assert question(given, COLUMNS) == {
+        "kind": "mean",
+        "name": "Pay",
+        "of": "pay",
+        "by": ["sex", "ill", {"column": "age", "cut": [18, 65]}],
+        "where": [
+            {"column": "site", "in": [1, 3]},
+            {"column": "ill", "is": True},
+            {"column": "age", "at_least": 30},
+        ],
+        "rows": 2000,
+        "rows_per_unit": 1,
+        "rho": 0.5,
+    }
+
+
+def test_a_field_of_another_kind_is_not_read():
+    given = form(kind="count", levels="0.5", edges="1, 2", of="pay", method="tree")
+    assert question(given, COLUMNS) == {"kind": "count", "epsilon": 0.5}
+
+
+def test_ranges_of_two_columns_are_rectangles():
+    given = form(kind="ranges", of="pay", other="age", bins="8", workload="all")
+    made = question(given, COLUMNS)
+    assert made["of"] == ["pay", "age"]
+    assert made["bins"] == {"pay": 8}
+    assert asked([made], setting=SETTING, limit={"epsilon": 1}).work().ranges
+
+
+def test_an_error_may_be_asked_for_instead_of_a_price():
+    given = form(kind="count", aim="within", within="50")
+    assert question(given, COLUMNS) == {"kind": "count", "within": 50}
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"kind": "dance"}, "kind"),
+        ({"kind": "mean", "of": "shoes"}, "of"),
+        ({"kind": "count", "amount": "much"}, "epsilon: write a number"),
+        ({"kind": "count", "amount": ""}, "epsilon: write a number"),
+        ({"kind": "count", "rows_per_unit": "1.5"}, "whole number"),
+        ({"kind": "count", "cut": "age"}, "points"),
+        ({"kind": "count", "measure": "gold"}, "measure"),
+        ({"kind": "median", "of": "pay", "method": "magic"}, "method"),
+        (
+            {"kind": "count", "where_column_1": "ill", "where_value_1": "maybe"},
+            "condition 1: write true",
+        ),
+        ({"kind": "count", "where_column_2": "shoes", "where_value_2": "1"}, "condition 2"),
+    ],
+)
+def test_what_is_wrong_is_named(fields, said):
+    with pytest.raises(InvalidArgument, match=said):
+        question(form(**fields), COLUMNS)
+
+
+QUESTIONS = [
+    {"kind": "count", "epsilon": 0.5},
+    {"kind": "covariance", "of": ["pay", "age"], "rows": 10, "rho": 0.5},
+    {"kind": "quantiles", "of": "pay", "levels": [0.1, 0.9], "method": "tree", "epsilon": 1},
+    {"kind": "histogram", "of": "age", "edges": [20, 40], "epsilon": 1, "delta": 1e-06},
+    {
+        "kind": "histogram",
+        "of": "day",
+        "edges": [{"date": "2020-03-01"}, {"date": "2020-06-01"}],
+        "where": [{"column": "day", "at_least": {"date": "2020-02-01"}}],
+        "epsilon": 1,
+    },
+    {"kind": "ranges", "of": ["pay", "age"], "bins": {"pay": 8}, "epsilon": 1},
+    {"kind": "ranges", "of": "pay", "workload": "short", "bins": 16, "within": 20},
+    {
+        "kind": "units",
+        "name": "Women, by age",
+        "by": ["site", {"column": "age", "cut": [18, 65]}],
+        "where": [{"column": "sex", "is": "female"}, {"column": "site", "in": [1, 2]}],
+        "groups_per_unit": 1,
+        "epsilon": 0.25,
+    },
+]
+
+
+@pytest.mark.parametrize("one", QUESTIONS, ids=lambda one: one["kind"])
+def test_a_question_survives_the_form(one):
+    assert question(fields_of(one), COLUMNS) == one
+    assert asked([one], setting=SETTING, limit={"epsilon": 1}).work().guarantee
+
+
+def test_questions_that_were_kept_come_back():
+    assert kept({"kept": ['[{"kind": "count"}]']}) == [{"kind": "count"}]
+    assert kept({}) == []
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[1]", "[" * 10_000])
+def test_what_is_kept_must_be_questions(text):
+    with pytest.raises(InvalidArgument, match="kept"):
+        kept({"kept": [text]})
+
+
+def test_a_question_has_words():
+    assert words(QUESTIONS[-1]) == "Women, by age"
+    assert words({"kind": "mean", "of": "pay", "by": ["sex"]}) == "Mean of pay by sex"
+    assert words({"kind": "ranges", "of": ["pay", "age"]}) == "All ranges of pay, age"
