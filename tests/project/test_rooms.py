@@ -26,7 +26,7 @@ ALLOWED = {
     "models": {"joblib", "numpy", "scipy", "sklearn"},
     "disclosure": {"narwhals", "numpy", "scipy"},
     "report": {"numpy", "matplotlib*"},
-    "studies": {"duckdb*", "numpy", "scipy"},
+    "studies": {"duckdb*", "numpy", "scipy", "sklearn*"},
     "apps": {"click", "fastapi", "jinja2", "numpy", "pydantic", "rich", "starlette", "uvicorn"},
     "table": set(),
     "local": {"narwhals", "numpy"},

@@ -7,9 +7,10 @@ from discreet.studies.biswal_inference.plan import BISWAL_INFERENCE
 from discreet.studies.biswal_mechanisms.plan import BISWAL_MECHANISMS
 from discreet.studies.friis.plan import FRIIS
 from discreet.studies.kalaja.plan import KALAJA
+from discreet.studies.muehl.plan import MUEHL
 from discreet.studies.study import Plan
 
-PLANS = {plan.name: plan for plan in (FRIIS, BISWAL_MECHANISMS, BISWAL_INFERENCE, KALAJA)}
+PLANS = {plan.name: plan for plan in (FRIIS, BISWAL_MECHANISMS, BISWAL_INFERENCE, KALAJA, MUEHL)}
 
 
 def planned(name: str) -> Plan:

@@ -1,0 +1,213 @@
+"""E8: labels with a guarantee that is fixed beforehand: the thesis's rule, and a searched one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.models.pate.assignment import Assignment, counted, weighting
+from discreet.models.pate.calibrate import sensitivities
+from discreet.models.pate.ensemble import Labels, published
+from discreet.models.pate.plan import LabelPlan, plan_labels
+from discreet.models.pate.search import expected, search_rule
+from discreet.models.pate.two_classes import BitPlan, plan_bits
+from discreet.noise.bits import seeded
+from discreet.studies.checks import Claims
+from discreet.studies.muehl.runs import menu, weights
+from discreet.studies.muehl.stated import LABELS
+from discreet.studies.muehl.students import accuracy
+from discreet.studies.muehl.teachers import COPIES
+from discreet.studies.muehl.votes import (
+    DELTA,
+    TEACHERS,
+    WORLDS,
+    Votes,
+    World,
+    imagined,
+    plain,
+    public_split,
+)
+from discreet.studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
+
+MORE = 1.4
+"""Labels over those of the thesis's rule, at least."""
+CELLS = ((2.0, 0.5), (3.0, 0.5), (5.0, 0.5))
+_IMAGINED = 9  # of the votes that rules are searched on: never those that are asked
+_SOURCE = "M14, M18, M26, M43"
+_DELTA_UP = DELTA * (1 + 1e-9)  # a delta that went through a float may be above its decimal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Runs of one plan."""
+
+    plan: LabelPlan | BitPlan
+    labels: float
+    right: float
+    """Share of labels that are right."""
+    student: float
+    """Its accuracy in per cent, in the mean; not a number without features."""
+    error: float
+    """The standard error of that."""
+
+    @property
+    def rule(self) -> str:
+        """Threshold and both noises."""
+        rule = self.plan.rule.rule if isinstance(self.plan, BitPlan) else self.plan.rule
+        return f"{rule.threshold:.4g} / {rule.sigma_threshold:.4g} / {rule.sigma_votes:.4g}"
+
+
+def honest(setting: Setting) -> Findings:
+    """The same budgets, both kept whatever the votes are."""
+    checks: list[Check] = []
+    rows: list[tuple[Cell, ...]] = []
+    figures = []
+    for world in WORLDS:
+        pairs = {}
+        for cell in CELLS[:1] if setting.quick else CELLS:
+            thesis = _ran(setting, world, as_published(world, cell), cell)
+            ours = _ran(setting, world, searched(world, cell), cell)
+            pairs[cell] = (thesis, ours)
+            checks += _judged(setting, world, cell, thesis, ours)
+            rows += [_row(world, cell, name, each)
+                     for name, each in (("thesis", thesis), ("searched", ours))]  # fmt: skip
+        if not setting.quick:
+            figures.append(_figure(world, pairs))
+    table = Table(
+        id="E8/honest",
+        title="Labels under guarantees that are fixed beforehand",
+        columns=("set", "high, share", "rule", "threshold / noises", "labels, at most", "published",
+                 "right", "student, per cent", "by the thesis's accounting"),
+        rows=tuple(rows),
+        note="Fixed guarantees: epsilon 1 and high, delta 1e-5, whatever the votes. The last "
+        "column is printed in the thesis, after the fact and not private.",
+    )  # fmt: skip
+    return Findings(checks=tuple(checks), tables=(table,), figures=tuple(figures))
+
+
+def as_published(world: World, cell: tuple[float, float]) -> LabelPlan:
+    """Weights, threshold and noises of the thesis, with the longest run that is honest."""
+    high, share = cell
+    made = weights(share, high)
+    guess = imagined(world, teachers=TEACHERS, run=_IMAGINED)
+    answered, _ = expected(_units(guess, made), guess.truth, world.rule)
+    return plan_labels(
+        made, world.rule, menu(high), classes=world.classes, answered=answered,
+        items=world.sizes[1],
+    )  # fmt: skip
+
+
+def searched(world: World, cell: tuple[float, float]) -> LabelPlan | BitPlan:
+    """The most labels that are expected to be as often right, found on simulated votes."""
+    high, share = cell
+    limits = menu(high)
+    made = weighting(
+        TEACHERS,
+        people={"high": share, "low": 1 - share},
+        sensitivities=sensitivities(limits),
+    )
+    guess = imagined(world, teachers=TEACHERS, run=_IMAGINED)
+    counts = _units(guess, made)
+    _, right = expected(counts, guess.truth, world.rule)
+    choice = search_rule(
+        counts, guess.truth, assignment=made, limits=limits, accuracy=right, items=world.sizes[1]
+    )
+    if world.classes > 2:
+        return choice.plan
+    return plan_bits(made, choice.plan.rule, limits, answered=choice.answered, items=world.sizes[1])
+
+
+def _units(votes: Votes, assignment: Assignment) -> NDArray[np.int64]:
+    return counted(votes.said, assignment, classes=votes.classes)
+
+
+def _ran(
+    setting: Setting, world: World, plan: LabelPlan | BitPlan, cell: tuple[float, float]
+) -> Outcome:
+    """Several runs on votes that the plan was not made with."""
+    votes = plain(setting, world)
+    counts = _units(votes, plan.assignment)
+    rng = setting.rng(f"E8/{world.name}/{cell}")
+    labels, right, student = [], [], []
+    for time in range(setting.times(20, quick=5)):
+        order = rng.permutation(len(counts))
+        found: Labels = published(counts[order], plan, bits=seeded(time))
+        items, told = order[found.answered], found.labels[found.answered]
+        labels.append(len(items))
+        right.append(float((told == votes.truth[items]).mean()))
+        if not setting.quick:
+            data = public_split(world, setting.data, 0, COPIES)
+            student.append(accuracy(data, items, told, order[: found.asked]))
+    return Outcome(
+        plan=plan,
+        labels=float(np.mean(labels)),
+        right=float(np.mean(right)),
+        student=float(np.mean(student)) if student else math.nan,
+        error=float(np.std(student, ddof=1) / math.sqrt(len(student))) if student else math.nan,
+    )
+
+
+def _judged(
+    setting: Setting, world: World, cell: tuple[float, float], thesis: Outcome, ours: Outcome
+) -> list[Check]:
+    claims = Claims(
+        source=_SOURCE,
+        why="What the thesis counts is known after the fact and depends on private votes. Here "
+        "both rules end by numbers that are fixed before the first vote.",
+    )
+    tail = f"{world.name}/{cell[0]:g}, {cell[1]:.0%}"
+    made = [
+        claims.at_least(f"E8/more/{tail}", "labels over those of the thesis's rule, same budgets, "
+                        f"honestly accounted, {world.name}", expected=MORE,
+                        got=ours.labels / thesis.labels),
+        claims.at_least(f"E8/right/{tail}", "share of labels that are right, less that of the "
+                        f"thesis's rule, {world.name}", expected=-0.025,
+                        got=ours.right - thesis.right),
+        *(
+            claims.at_most(f"E8/kept/{tail}/{name}/{level}", f"epsilon that the level {level} "
+                           f"pays, {name}", expected=menu(cell[0])[level].epsilon(DELTA),
+                           got=each.plan.guarantee[level].epsilon(_DELTA_UP))
+            for name, each in (("thesis", thesis), ("searched", ours))
+            for level in ("low", "high")
+        ),
+    ]  # fmt: skip
+    if not setting.quick:
+        made.append(
+            claims.at_least(f"E8/student/{tail}", "accuracy of the student, points above that with "
+                            f"the thesis's rule, {world.name}", expected=0.0 if world.classes > 2
+                            else -0.5, got=ours.student - thesis.student)
+        )  # fmt: skip
+    return made
+
+
+def _row(world: World, cell: tuple[float, float], name: str, found: Outcome) -> tuple[Cell, ...]:
+    student = None if math.isnan(found.student) else f"{found.student:.1f} ± {found.error:.1f}"
+    return (
+        world.name,
+        f"{cell[0]:g}, {cell[1]:.0%}",
+        name,
+        found.rule,
+        found.plan.answers,
+        round(found.labels),
+        found.right,
+        student,
+        LABELS[world.name]["weighting"][cell] if name == "thesis" else None,
+    )
+
+
+def _figure(world: World, pairs: dict[tuple[float, float], tuple[Outcome, Outcome]]) -> Figure:
+    x = tuple(high for high, _ in pairs)
+    return Figure(
+        id=f"E8/{world.name}",
+        title=f"{world.name}: labels with a guarantee, half of the owners generous",
+        x="epsilon of the generous half (the others: 1)",
+        y="labels",
+        lines=(
+            Line(label="searched rule", x=x, y=tuple(p[1].labels for p in pairs.values())),
+            Line(label="rule of the thesis", x=x, y=tuple(p[0].labels for p in pairs.values())),
+        ),
+        note="delta 1e-5; fixed beforehand; means of 20 runs, noise drawn",
+    )

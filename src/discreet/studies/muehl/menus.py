@@ -1,0 +1,55 @@
+"""E7: menus of three levels from user studies (Boenisch et al. 2023), and the law of labels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discreet.accounting.guarantee import approx
+from discreet.models.pate.assignment import weighting
+from discreet.models.pate.calibrate import label_law
+from discreet.studies.checks import Claims
+from discreet.studies.muehl.labels import plain_counts, repetitions
+from discreet.studies.muehl.runs import panel, until
+from discreet.studies.muehl.stated import MENUS
+from discreet.studies.muehl.votes import DELTA, TEACHERS, WORLDS, plain
+from discreet.studies.study import Cell, Check, Findings, Setting, Table
+
+_LAW = Claims(source="M41")
+
+
+def menus(setting: Setting) -> Findings:
+    """Labels by weighting with three levels."""
+    checks: list[Check] = []
+    rows: list[tuple[Cell, ...]] = []
+    ensembles, shuffles = repetitions(setting)
+    for name, (shares, factor) in MENUS.items():
+        people = {f"epsilon {e}": share for e, share in shares.items()}
+        limits = {f"epsilon {e}": approx(e, DELTA) for e in shares}
+        law = label_law(people, limits, against=approx(1, DELTA))
+        checks.append(_LAW.number(f"E7/{name}/law", f"labels by the law over everybody at "
+                                  f"epsilon 1, menu {name}", expected=factor, got=law,
+                                  absolute=0.005))  # fmt: skip
+        made = weighting(
+            TEACHERS, people=people, sensitivities={f"epsilon {e}": float(e) for e in shares}
+        )
+        for world in WORLDS:
+            rng = setting.rng(f"E7/{name}/{world.name}")
+            found = []
+            for run in range(ensembles):
+                votes = panel(plain(setting, world, run=run), made, world.rule)
+                found += [until(votes, limits, rng).labels for _ in range(shuffles)]
+            alone = float(plain_counts(setting, world, 1.0).mean())
+            got = float(np.mean(found)) / alone
+            checks.append(_LAW.number(f"E7/{name}/{world.name}", f"labels over everybody at "
+                                      f"epsilon 1, menu {name}, {world.name}", expected=law,
+                                      got=got, relative=0.15))  # fmt: skip
+            rows.append((name, world.name, round(alone), round(float(np.mean(found))), got, law))
+    table = Table(
+        id="E7/menus",
+        title="Three levels (epsilon 1, 2, 3) with the shares of two user studies",
+        columns=("menu", "set", "everybody at 1", "weighting", "factor", "law"),
+        rows=tuple(rows),
+        note="Boenisch et al. 2023 report about 365 and 1,310 labels for 34/43/23 on MNIST, a "
+        "factor of 3.6. Accounting of the thesis.",
+    )
+    return Findings(checks=tuple(checks), tables=(table,))

@@ -1,0 +1,67 @@
+"""The study of Muehl 2021: votes of teachers with personal budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from discreet.core.errors import Unsupported
+from discreet.studies.study import Experiment, Findings, Plan, Setting
+
+FILES = (
+    *(f"{part}-ubyte.gz" for part in ("train-images-idx3", "train-labels-idx1",
+                                      "t10k-images-idx3", "t10k-labels-idx1")),
+    "adult.data",
+    "adult.test",
+)  # fmt: skip
+"""What a folder may hold; images also without compression."""
+
+
+def _learned(module: str, name: str) -> Callable[[Setting], Findings]:
+    """An experiment on models, which are imported only when it is run: they are an extra."""
+
+    def run(setting: Setting) -> Findings:
+        try:
+            found = import_module(f"discreet.studies.muehl.{module}")
+        except ModuleNotFoundError as missing:
+            if missing.name not in ("sklearn", "joblib"):
+                raise
+            raise Unsupported(
+                "The study needs scikit-learn: pip install 'discreet[models]'."
+            ) from missing
+        findings: Findings = getattr(found, name)(setting)
+        return findings
+
+    return run
+
+
+MUEHL = Plan(
+    name="muehl",
+    title="Teachers that vote under personal budgets",
+    source="Muehl 2021, Personalizing private aggregation of teacher ensembles, master's thesis, "
+    "Freie Universitaet Berlin; Boenisch et al. 2023, Individualized PATE, PoPETs.",
+    summary="The counts of the thesis come out: upsampling and weighting give the same number of "
+    "labels, within a tenth of what is printed, and vanishing is worse. A law of one line predicts "
+    "them. But none of its epsilons is a guarantee: the bound holds in one direction only, and a "
+    "run that ends when a data-dependent cost reaches the budget tells about private votes by its "
+    "length. With guarantees that are fixed beforehand there are fewer labels, and a rule that "
+    "is searched on simulated votes has half as many again as the thesis's.",
+    experiments=(
+        Experiment(id="E0", title="Formulas, and both faults", run=_learned("faults", "faults")),
+        Experiment(
+            id="E1", title="Teachers, labels, rejections", run=_learned("utility", "utility")
+        ),
+        Experiment(id="E2", title="Best orders", run=_learned("courses", "best_orders")),
+        Experiment(id="E3", title="Ratio of costs", run=_learned("courses", "ratios")),
+        Experiment(id="E4", title="Cost curves", run=_learned("courses", "spending")),
+        Experiment(
+            id="E5", title="Labels until a budget is spent", run=_learned("labels", "labels")
+        ),
+        Experiment(id="E6", title="Students", run=_learned("students", "students")),
+        Experiment(id="E7", title="Menus of three levels", run=_learned("menus", "menus")),
+        Experiment(id="E8", title="Guarantees fixed beforehand", run=_learned("honest", "honest")),
+        Experiment(id="E9", title="Other accounts", run=_learned("exactly", "exactly")),
+    ),
+    seed=2021,
+    files=FILES,
+)

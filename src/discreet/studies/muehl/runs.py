@@ -1,0 +1,243 @@
+"""Runs as the thesis counts them: one-sided costs that depend on votes, stopped by rule A.
+
+Diagnoses all, of public data: what is counted here is no guarantee (`faults`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.accounting.guarantee import Guarantee, approx
+from discreet.models.pate.aggregate import Confident
+from discreet.models.pate.assignment import UNITS, Assignment, counted, weighting
+from discreet.models.pate.calibrate import copies, scaled
+from discreet.models.pate.published import gaussian_cost, gaussian_log_error, with_share
+from discreet.models.pate.schedule import Schedule, vanishing
+from discreet.models.pate.stopping import Conversion, Stop, stop
+from discreet.noise.law import Floats
+from discreet.studies.muehl.votes import (
+    DELTA,
+    TEACHERS,
+    Votes,
+    World,
+    plain,
+    plain_assignment,
+    upsampled,
+)
+from discreet.studies.study import Setting
+
+ORDERS: Floats = np.arange(2.0, 51.0)
+"""Of the thesis."""
+ENSEMBLES, SHUFFLES = 3, 5
+"""Ensembles, and orders of the items with noise of their own for each."""
+VANISHING_RUNS = 2
+"""Orders of the items with vanishing, whose costs take longer."""
+_ENDLESS = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Panel:
+    """Votes under an assignment, and what an answer of each item costs each level."""
+
+    counts: NDArray[np.int64] = field(repr=False)
+    truth: NDArray[np.int64] = field(repr=False)
+    rule: Confident
+    ask: Mapping[str, Floats] = field(repr=False)
+    tell: Mapping[str, Floats] = field(repr=False)
+
+    def drawn(self, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """An order of the items, and which of them are answered."""
+        order = rng.permutation(len(self.counts))
+        noise = rng.normal(0, float(self.rule.sigma_threshold), len(order))
+        largest = self.counts[order].max(axis=1) / UNITS
+        return order, np.asarray(largest + noise >= float(self.rule.threshold))
+
+    def costs(self, order: NDArray[np.intp], answered: NDArray[np.bool_]) -> dict[str, Floats]:
+        """What each query costs each level, at each order."""
+        return {
+            name: self.ask[name] + answered[:, None] * tell[order]
+            for name, tell in self.tell.items()
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Run:
+    """One run until a budget is spent."""
+
+    asked: NDArray[np.intp] = field(repr=False)
+    """Items, in order."""
+    told: NDArray[np.bool_] = field(repr=False)
+    """Which of them were answered."""
+    counts: Floats = field(repr=False)
+    """Votes for each class on each of them."""
+    sigma: float
+    used: Mapping[str, float]
+    """The part of each level's budget that was used at the end."""
+
+    @property
+    def labels(self) -> int:
+        """How many items were answered."""
+        return int(self.told.sum())
+
+    @property
+    def queries(self) -> int:
+        """How many items were asked."""
+        return len(self.asked)
+
+    def voted(self, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Labels of the items that were answered."""
+        votes = self.counts[self.told]
+        return np.asarray((votes + rng.normal(0, self.sigma, votes.shape)).argmax(axis=1))
+
+
+def menu(high: float) -> dict[str, Guarantee]:
+    """Two levels: epsilon 1, and a generous one."""
+    return {"high": approx(high, DELTA), "low": approx(1, DELTA)}
+
+
+def panel(votes: Votes, assignment: Assignment, rule: Confident) -> Panel:
+    """Costs of the thesis for every item; shares as in the assignment."""
+    counts = counted(votes.said, assignment, classes=votes.classes)
+    ask, tell = {}, {}
+    errors = gaussian_log_error(counts / UNITS, sigma=float(rule.sigma_votes))
+    for name, units in assignment.shares.items():
+        ask[name], tell[name] = prices(errors, rule, units / UNITS)
+    return Panel(counts=counts, truth=votes.truth, rule=rule, ask=ask, tell=tell)
+
+
+def prices(errors: Floats, rule: Confident, share: float) -> tuple[Floats, Floats]:
+    """The cost of a question, and of an answer to each, for owners who move ``share`` votes."""
+    ask = share**2 * ORDERS / (2 * float(rule.sigma_threshold) ** 2)
+    sigma = with_share(float(rule.sigma_votes), share)
+    return ask, gaussian_cost(errors, sigma=sigma, orders=ORDERS)
+
+
+def until(
+    found: Panel,
+    limits: Mapping[str, Guarantee],
+    rng: np.random.Generator,
+    *,
+    conversion: Conversion = "classic",
+) -> Run:
+    """Rule A on one order of the items."""
+    order, answered = found.drawn(rng)
+    costs = found.costs(order, answered)
+    end = stop(costs, costs, limits, orders=ORDERS, rule="discard", conversion=conversion)
+    return _run(order, answered, found.counts[order] / UNITS, found.rule, end, limits)
+
+
+def course(found: Panel, rng: np.random.Generator) -> tuple[Stop, NDArray[np.bool_]]:
+    """Epsilon and best order of each level after each query, without an end."""
+    order, answered = found.drawn(rng)
+    costs = found.costs(order, answered)
+    endless = {name: approx(_ENDLESS, DELTA) for name in costs}
+    return stop(
+        costs, costs, endless, orders=ORDERS, rule="discard", conversion="classic"
+    ), answered
+
+
+def _run(
+    order: NDArray[np.intp],
+    answered: NDArray[np.bool_],
+    counts: Floats,
+    rule: Confident,
+    end: Stop,
+    limits: Mapping[str, Guarantee],
+) -> Run:
+    used = {
+        name: float(end.epsilons[name][-1]) / limits[name].epsilon(DELTA) if end.queries else 0.0
+        for name in limits
+    }
+    return Run(
+        asked=order[: end.queries],
+        told=answered[: end.queries],
+        counts=counts[: end.queries],
+        sigma=float(rule.sigma_votes),
+        used=used,
+    )
+
+
+# ── the three ways ────────────────────────────────────────────────────────────────────────────
+
+
+def weights(share: float, ratio: float) -> Assignment:
+    """Weighting as in the thesis: weights in the ratio of the epsilons."""
+    return weighting(
+        TEACHERS,
+        people={"high": share, "low": 1 - share},
+        sensitivities={"high": ratio, "low": 1.0},
+    )
+
+
+def baseline(setting: Setting, world: World, run: int) -> Panel:
+    """The plain ensemble."""
+    return panel(plain(setting, world, run=run), plain_assignment(), world.rule)
+
+
+def weighted(setting: Setting, world: World, run: int, cell: tuple[float, float]) -> Panel:
+    """A cell of the tables, by weighting. Groups are random, so any teachers may be generous."""
+    high, share = cell
+    return panel(plain(setting, world, run=run), weights(share, high), world.rule)
+
+
+@cache
+def copied(setting: Setting, world: World, cell: tuple[float, float], items: int) -> Panel:
+    """A cell by upsampling: teachers of their own, noise and threshold in proportion (M20, M25)."""
+    high, share = cell
+    times = copies({"high": high, "low": 1.0})
+    more = share * times["high"] + (1 - share) * times["low"]
+    votes, made = upsampled(
+        setting, world, times=times, share=share, teachers=round(more * TEACHERS), items=items
+    )
+    return panel(votes, made, scaled(world.rule, more))
+
+
+def vanished(
+    setting: Setting, world: World, run: int, cell: tuple[float, float], rng: np.random.Generator
+) -> Run:
+    """A run of a cell by vanishing: strict teachers take one turn in twice the squared ratio."""
+    high, share = cell
+    votes = plain(setting, world, run=run)
+    twice = round(4 * high**2)  # for epsilon 1.5 the cycle has 9 slots, of which 2 are theirs
+    turns = {"high": twice // 2, "low": 1} if twice % 4 == 0 else {"high": twice, "low": 2}
+    people = {"high": share, "low": 1 - share}
+    schedule = vanishing(TEACHERS, people=people, turns=turns)
+    return _in_turns(votes, schedule, world.rule, menu(high), rng)
+
+
+def _in_turns(
+    votes: Votes,
+    schedule: Schedule,
+    rule: Confident,
+    limits: Mapping[str, Guarantee],
+    rng: np.random.Generator,
+) -> Run:
+    """Rule A when teachers sit out: a level's cost is that of its busiest teacher (M21)."""
+    order = rng.permutation(len(votes.said))
+    number, cycle = len(order), len(schedule.slots)
+    counts, tell = np.empty((number, votes.classes)), np.empty((number, len(ORDERS)))
+    ask = np.empty_like(tell)
+    for slot, made in enumerate(schedule.slots):
+        rows = np.arange(slot, number, cycle)
+        counts[rows] = counted(votes.said[order[rows]], made, classes=votes.classes) / UNITS
+        errors = gaussian_log_error(counts[rows], sigma=float(rule.sigma_votes))
+        ask[rows], tell[rows] = prices(errors, rule, int(made.weights.max()) / UNITS)
+    noise = rng.normal(0, float(rule.sigma_threshold), number)
+    answered = counts.max(axis=1) + noise >= float(rule.threshold)
+    paid = ask + answered[:, None] * tell
+    present = np.stack([made.weights > 0 for made in schedule.slots])
+    first = schedule.slots[0]
+    costs, each = {}, {}
+    for name, block in zip(first.names, first.blocks, strict=True):
+        # Teachers with the same turns pay the same.
+        for i, turns in enumerate(np.unique(present[:, slice(*block)], axis=1).T):
+            there = turns[np.arange(number) % cycle]
+            costs[f"{name} {i}"] = paid * there[:, None]
+            each[f"{name} {i}"] = limits[name]
+    end = stop(costs, costs, each, orders=ORDERS, rule="discard", conversion="classic")
+    return _run(order, answered, counts, rule, end, each)
