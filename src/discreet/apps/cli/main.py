@@ -10,6 +10,7 @@ import click
 
 from discreet.apps.cli.local import local
 from discreet.apps.cli.series import series
+from discreet.apps.cli.serve import serve
 from discreet.core.errors import PrivacyError, Unsupported
 
 EXIT_REFUSED = 2
@@ -170,6 +171,7 @@ def completion(shell: str) -> None:
 
 main.add_command(local)
 main.add_command(series)
+main.add_command(serve)
 
 
 @main.group()

@@ -168,13 +168,18 @@ def is_loopback(host: str) -> bool:
 def _refuse_plain(config: Config) -> None:
     if (config.certificate is None) != (config.key is None):
         raise InvalidArgument("server: certificate and key go together.")
-    if config.loopback or config.secure:
+    if config.loopback:
         return
-    raise InvalidArgument(
-        f"server: plain HTTP on {config.host} would show tokens and answers to the network. Give "
-        "certificate and key, or proxy = the address of the proxy that encrypts, or stay on "
-        "127.0.0.1."
-    )
+    if not config.secure:
+        raise InvalidArgument(
+            f"server: plain HTTP on {config.host} would show tokens and answers to the network. "
+            "Give certificate and key, or proxy = the address of the proxy that encrypts, or stay "
+            "on 127.0.0.1."
+        )
+    if not config.hosts:
+        raise InvalidArgument(
+            "server: hosts must list the names under which clients address the server."
+        )
 
 
 def _table(number: int, given: object, folder: Path) -> TableConfig:

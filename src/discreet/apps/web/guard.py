@@ -1,16 +1,50 @@
-"""The door of the server: who is it, and may this request come in."""
+"""The door of the server: is this a request for us, from whom, and may it come in.
+
+One ASGI layer around everything: addressed host, size and pace of the body, token or session, rate,
+forgery, headers of the answer, one line in the log. What comes through has been read completely.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import asyncio
+import json
+import re
+import secrets
+import time
+from collections.abc import Mapping
+from hmac import compare_digest
+from http.cookies import CookieError, SimpleCookie
+from typing import Annotated, Any
+from urllib.parse import parse_qs, urlsplit
 
+from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from discreet.apps.web import log
+from discreet.apps.web.config import Config, is_loopback
+from discreet.apps.web.metrics import Metrics
 from discreet.apps.web.people import Person
-from discreet.apps.web.problems import SignInNeeded
+from discreet.apps.web.problems import Problem, SignInNeeded
+from discreet.apps.web.rate import Rate
 from discreet.apps.web.service import Service
 
 COOKIE = "discreet_session"
+_SAFE = ("GET", "HEAD", "OPTIONS")
+_PUBLIC = ("/static/",)
+_FIELD = re.compile(rb'name="csrf"\r\n\r\n([A-Za-z0-9_-]{1,100})\r\n')
+_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
 
 
 def service_of(request: Request) -> Service:
@@ -34,3 +68,257 @@ def csrf_of(request: Request) -> str:
 
 Who = Annotated[Person, Depends(caller)]
 Serving = Annotated[Service, Depends(service_of)]
+
+
+class _Refused(Exception):
+    """An answer without asking the application."""
+
+    def __init__(self, status: int, code: str, detail: str, *, wait: int | None = None) -> None:
+        super().__init__(detail)
+        self.problem = Problem(status=status, problem=code, detail=detail)
+        self.wait = wait
+
+
+class Guard:
+    """The layer around the application."""
+
+    def __init__(self, app: ASGIApp, *, service: Service, metrics: Metrics) -> None:
+        self._app = app
+        self._service = service
+        self._config: Config = service.config
+        self._metrics = metrics
+        self._rate = Rate(
+            per_second=self._config.rates.requests_per_second, burst=self._config.rates.burst
+        )
+        self._strangers = Rate(per_second=1, burst=self._config.rates.burst)
+        self._lookups: CapacityLimiter | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        number = secrets.token_hex(6)
+        scope.setdefault("state", {})
+        seen: dict[str, int] = {}
+
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                seen["status"] = message["status"]
+                message["headers"] = self._headers(scope, number, message.get("headers", ()))
+            await send(message)
+
+        self._metrics.begin()
+        try:
+            await self._within(scope, receive, answer)
+        except _Refused as refusal:
+            await _send(answer, refusal.problem, wait=refusal.wait)
+        except Exception as error:  # noqa: BLE001 - a server never shows its inside
+            log.failure(f"request={number}", error)
+            if "status" not in seen:
+                problem = Problem(status=500, problem="failure", detail="Something went wrong.")
+                await _send(answer, problem)
+        finally:
+            spent = time.perf_counter() - began
+            who: Person | None = scope["state"].get("who")
+            route = _template(scope)
+            status = seen.get("status", 499)
+            self._metrics.end(scope["method"], route, status, spent)
+            log.request(
+                number=number,
+                role="-" if who is None else who.role,
+                method=scope["method"] if scope["method"].isalpha() else "?",
+                route=route,
+                status=status,
+                milliseconds=1000 * spent,
+            )
+
+    async def _within(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = {name.lower(): value for name, value in scope["headers"]}
+        self._check_host(scope, headers)
+        bearer = await self._recognise(scope, headers)
+        body = await self._body(headers, receive)
+        if scope["method"] not in _SAFE and not bearer:
+            self._check_forgery(scope, headers, body)
+        await self._app(scope, _replay(body, receive), send)
+
+    # ── one check each ───────────────────────────────────────────────────────
+
+    def _check_host(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
+        """A page that makes a browser believe our address is its own gets nothing."""
+        if scope["path"].startswith("/health/"):
+            return
+        if self._config.proxy and self._config.certificate is None and scope["scheme"] != "https":
+            # Only the word of a declared proxy changes the scheme of a plain connection.
+            raise _Refused(403, "not-encrypted", "Come through the proxy, encrypted.")
+        host = _host(headers.get(b"host", b"").decode("latin-1"))
+        known = {self._config.host, *self._config.hosts}
+        if host in known or (self._config.loopback and is_loopback(host)):
+            return
+        raise _Refused(421, "wrong-host", "This server has another name.")
+
+    async def _recognise(self, scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
+        """Set who asks; whether it was by a token that no browser sends by itself."""
+        people = self._service.people_known
+        given = headers.get(b"authorization", b"").decode("latin-1")
+        client = (scope.get("client") or ("?", 0))[0]
+        if given:
+            kind, _, token = given.partition(" ")
+            who = None
+            if kind.lower() == "bearer":
+                who = await self._aside(people.by_token, token.strip())
+            if who is None:
+                self._take(self._strangers, client)
+                raise _Refused(401, "sign-in-needed", "The token is unknown, too old or revoked.")
+            scope["state"]["who"] = who
+            self._take(self._rate, who.key)
+            return True
+        secret = _cookie(headers.get(b"cookie", b"").decode("latin-1"))
+        session = await self._aside(people.by_session, secret) if secret else None
+        if session is not None:
+            scope["state"]["who"] = session.person
+            scope["state"]["csrf"] = session.csrf
+            if not scope["path"].startswith(_PUBLIC):
+                self._take(self._rate, session.person.key)
+        elif scope["method"] not in _SAFE:
+            self._take(self._strangers, client)
+        return False
+
+    def _take(self, rate: Rate, key: str) -> None:
+        wait = rate.take(key)
+        if wait:
+            raise _Refused(429, "busy", "Too many requests; nothing was spent.", wait=wait)
+
+    async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+        most = self._config.rates.body_bytes
+        length = headers.get(b"content-length", b"0")
+        too_large = _Refused(413, "too-large", f"A request may have {most} bytes at most.")
+        if not length.isdigit() or int(length) > most:
+            raise too_large
+        parts: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self._config.rates.seconds_to_send):
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise _Refused(400, "gone", "The client is gone.")
+                    parts.append(message.get("body", b""))
+                    size += len(parts[-1])
+                    if size > most:
+                        raise too_large
+                    more = message.get("more_body", False)
+        except TimeoutError:
+            raise _Refused(408, "too-slow", "The request took too long to arrive.") from None
+        return b"".join(parts)
+
+    def _check_forgery(self, scope: Scope, headers: Mapping[bytes, bytes], body: bytes) -> None:
+        """An unsafe request of a browser must come from our own pages."""
+        refusal = _Refused(403, "forgery", "This did not come from a page of this server.")
+        site = headers.get(b"sec-fetch-site", b"same-origin")
+        if site not in (b"same-origin", b"none"):
+            raise refusal
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        if origin and _netloc(origin) != headers.get(b"host", b"").decode("latin-1").lower():
+            raise refusal
+        expected = scope["state"].get("csrf")
+        if expected is None:
+            return  # no session: there is nothing that a forger could use
+        if not compare_digest(_given_csrf(headers, body).encode(), expected.encode()):
+            raise refusal
+
+    def _headers(self, scope: Scope, number: str, given: Any) -> list[tuple[bytes, bytes]]:
+        kept = {name.lower() for name, _ in given}
+        wanted = dict(_HEADERS)
+        wanted["x-request-number"] = number
+        if not scope["path"].startswith(_PUBLIC):
+            wanted["cache-control"] = "no-store"
+        elif b"cache-control" not in kept:
+            wanted["cache-control"] = "public, max-age=3600"
+        if self._config.secure:
+            wanted["strict-transport-security"] = "max-age=31536000"
+        added = [(k.encode(), v.encode()) for k, v in wanted.items() if k.encode() not in kept]
+        return [*given, *added]
+
+    async def _aside(self, function: Any, argument: str) -> Any:
+        """A look at the store, in a thread that plans do not occupy."""
+        if self._lookups is None:
+            self._lookups = CapacityLimiter(8)
+        return await to_thread.run_sync(function, argument, limiter=self._lookups)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """The body once more; afterwards only whether the client is gone."""
+    sent = False
+
+    async def again() -> Message:
+        nonlocal sent
+        if sent:
+            return await receive()
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return again
+
+
+async def _send(send: Send, problem: Problem, *, wait: int | None = None) -> None:
+    body = json.dumps({"problem": problem.problem, "detail": problem.detail}).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+    ]
+    if wait is not None:
+        headers.append((b"retry-after", str(wait).encode()))
+    if problem.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    if problem.status in (400, 408, 413):
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _template(scope: Scope) -> str:
+    """The route as it is declared: what stood in its places is not for a log."""
+    path = getattr(scope.get("route"), "path", None)
+    if isinstance(path, str):
+        return path
+    return "/static" if scope["path"].startswith("/static/") else "(none)"
+
+
+def _host(header: str) -> str:
+    try:
+        return (urlsplit(f"//{header}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _netloc(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
+
+
+def _cookie(header: str) -> str:
+    try:
+        found = SimpleCookie(header).get(COOKIE)
+    except CookieError:
+        return ""
+    return "" if found is None else found.value
+
+
+def _given_csrf(headers: Mapping[bytes, bytes], body: bytes) -> str:
+    """From a header, or from a field of the form."""
+    if b"x-csrf-token" in headers:
+        return headers[b"x-csrf-token"].decode("latin-1")
+    kind = headers.get(b"content-type", b"").lower()
+    if kind.startswith(b"application/x-www-form-urlencoded"):
+        try:
+            return parse_qs(body.decode("latin-1"), max_num_fields=1000).get("csrf", [""])[0]
+        except ValueError:
+            return ""
+    found = _FIELD.search(body) if kind.startswith(b"multipart/form-data") else None
+    return found[1].decode("latin-1") if found else ""

@@ -28,7 +28,7 @@ from discreet.apps.web.budgets import Budgets
 from discreet.apps.web.config import Config, TableConfig
 from discreet.apps.web.jobs import Order, Queue, Row
 from discreet.apps.web.log import Note
-from discreet.apps.web.people import Known, People, Person, Role
+from discreet.apps.web.people import ROLES, Known, People, Person, Role
 from discreet.apps.web.problems import Busy, Forbidden, NotFound
 from discreet.apps.web.runner import Runner
 from discreet.apps.web.store import open_store
@@ -157,7 +157,7 @@ class Service:
 
     def audit(self, who: Person) -> AuditShown:
         """What is claimed of mechanisms, what is exact, and what an attack shows."""
-        _only(who, "owner", "auditor")
+        _only(who, *ROLES)
         return self.audits.shown()
 
     def start_audit(self, who: Person) -> AuditShown:

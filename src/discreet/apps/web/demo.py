@@ -1,0 +1,140 @@
+"""`discreet serve --demo`: a working service with real data in one command."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from discreet.accounting.guarantee import zcdp
+from discreet.apps.web.config import read
+from discreet.apps.web.people import Person, Role
+from discreet.apps.web.service import Service
+
+_PEOPLE: tuple[tuple[str, Role], ...] = (
+    ("olivia", "owner"),
+    ("anna", "analyst"),
+    ("august", "auditor"),
+)
+_WRITTEN = ("service.db", "budget.db")
+_CROWD = "made-up consents"
+_MEMBERS = 400
+_WAIT_S = 30.0
+_ASKED = (
+    {"kind": "units", "name": "People", "epsilon": 0.05},
+    {"kind": "count", "name": "Person-years by plan", "by": ["plan"], "epsilon": 0.1},
+    {
+        "kind": "mean",
+        "name": "Mean visits to a physician by year",
+        "of": "visits",
+        "by": ["year"],
+        "rows": 4000,
+        "epsilon": 0.2,
+    },
+)
+_CONFIG = """# A service over one table. See docs: how-to/serve.
+[server]
+address = "{address}"
+workers = {workers}
+store = "sqlite:///service.db"    # people, tokens (as hashes), releases
+ledger = "sqlite:///budget.db"    # what was spent
+
+[[table]]
+name = "health"
+title = "Health care in six places"
+description = "20,190 person-years of 5,912 people in a study of health insurance."
+source = "health.parquet"
+unit = "person"                   # who is protected: a person with all years together
+rows_per_unit = 5
+rows = 20_000                     # public, for forecasts
+account = "health study"
+limit = {{ epsilon = 6, delta = 1e-6 }}
+analyst_limit = {{ epsilon = 2, delta = 1e-6 }}
+
+[table.columns]                   # declared, never read from the data
+year = {{ kind = "category", levels = [1, 2, 3, 4, 5], other = false }}
+site = {{ kind = "category", levels = [1, 2, 3, 4, 5, 6], other = false }}
+sex = {{ kind = "category", levels = ["female", "male"], other = false }}
+health = {{ kind = "category", levels = ["excellent", "good", "fair", "poor"], other = false }}
+age = {{ kind = "integer", lower = 0, upper = 64 }}
+income = {{ kind = "integer", lower = 0, upper = 25_000 }}
+visits = {{ kind = "integer", lower = 0, upper = 20 }}
+admissions = {{ kind = "integer", lower = 0, upper = 3 }}
+spending = {{ kind = "real", lower = 0, upper = 1_000, grid = 0.25 }}
+
+[table.columns.plan]
+kind = "category"
+levels = ["free", "25 percent", "50 percent", "95 percent", "deductible"]
+other = false
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demo:
+    """A service that is ready to run, and the tokens of its people."""
+
+    config: Path
+    url: str
+    tokens: Mapping[Role, str] = field(repr=False)
+    """By role."""
+
+
+def prepare(
+    folder: Path, *, address: str = "127.0.0.1:8337", workers: int = 1, warm: bool = True
+) -> Demo:
+    """Data, configuration, three people and, if ``warm``, a few releases in a folder.
+
+    What an earlier demo left there is taken away: a demo begins with a full budget.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in _WRITTEN:
+        for left in folder.glob(f"{name}*"):
+            left.unlink()
+    data = files("discreet.apps.cli") / "demo_data"
+    for name in ("health.parquet", "README.md"):
+        (folder / name).write_bytes((data / name).read_bytes())
+    path = folder / "serve.toml"
+    path.write_text(_CONFIG.format(address=address, workers=workers), encoding="utf-8")
+    config = read(path)
+    service = Service(config)
+    try:
+        tokens = {role: service.people_known.add(name, role)[0] for name, role in _PEOPLE}
+        _crowd(service)
+        if warm:
+            _release(service)
+    finally:
+        service.close()
+    return Demo(config=path, url=config.url, tokens=tokens)
+
+
+def _release(service: Service) -> None:
+    anna = Person(name="anna", role="analyst")
+    service.start()
+    jobs = [
+        service.submit(anna, "health", [asked], request_id=secrets.token_hex(8)) for asked in _ASKED
+    ]
+    ends = time.monotonic() + _WAIT_S
+    while time.monotonic() < ends:
+        if all(service.job(anna, job.id).state not in ("queued", "running") for job in jobs):
+            return
+        time.sleep(0.05)
+
+
+def _crowd(service: Service) -> None:
+    """Consents of people who do not exist, to show what personal budgets look like."""
+    random = np.random.default_rng(2026)
+    menu = {"strict": zcdp(0.01), "usual": zcdp(0.1), "generous": zcdp(0.5)}
+    crowd = service.ledger_book.crowd(
+        _CROWD,
+        limits=menu,
+        members=[f"person {i}" for i in range(1, _MEMBERS + 1)],
+        levels=random.choice(list(menu), size=_MEMBERS, p=[0.2, 0.5, 0.3]),
+    )
+    for number in range(1, 9):
+        cost = random.gamma(2.0, 0.008, size=_MEMBERS)
+        crowd.admit(cost, label=f"made-up query {number}")

@@ -1,0 +1,93 @@
+"""Run the server: one process, or several that share a store and a ledger."""
+
+from __future__ import annotations
+
+import logging
+import logging.config
+import os
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+
+from discreet.apps.web.app import build
+from discreet.apps.web.config import Config, read
+from discreet.apps.web.patience import Impatient
+
+_CONFIG = "DISCREET_SERVE_CONFIG"
+_SHUTDOWN_S = 30
+
+
+class Bare(logging.Formatter):
+    """Lines without tracebacks: the words of an error may quote what must not be seen."""
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - its name in the library
+        """Only the kind."""
+        return str(getattr(ei[0], "__name__", "error"))
+
+    def formatStack(self, stack_info: str) -> str:  # noqa: ARG002, N802 - its name there
+        """Nothing."""
+        return ""
+
+
+LOGGING: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "bare": {
+            "()": "discreet.apps.web.serve.Bare",
+            "format": "%(asctime)s %(levelname)s %(name)s %(message)s",
+        }
+    },
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "bare",
+            "stream": "ext://sys.stderr",
+        }
+    },
+    "loggers": {
+        "discreet.web": {"handlers": ["stderr"], "level": "INFO", "propagate": False},
+        "uvicorn": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
+        "uvicorn.error": {"handlers": ["stderr"], "level": "WARNING", "propagate": False},
+        "asyncio": {"handlers": ["stderr"], "level": "ERROR", "propagate": False},
+    },
+}
+
+
+def worker() -> FastAPI:
+    """The application of one process; it finds its configuration by an environment variable."""
+    config = read(Path(os.environ[_CONFIG]))
+    Impatient.seconds = float(config.rates.seconds_to_send)
+    Impatient.most = config.rates.connections
+    return build(config)
+
+
+def options(config: Config) -> dict[str, Any]:
+    """What uvicorn is told."""
+    return {
+        "host": config.host,
+        "port": config.port,
+        "workers": config.workers,
+        "http": Impatient,
+        "ws": "none",
+        "ssl_certfile": config.certificate,
+        "ssl_keyfile": config.key,
+        "proxy_headers": bool(config.proxy),
+        "forwarded_allow_ips": list(config.proxy),
+        "server_header": False,
+        "access_log": False,
+        "log_config": LOGGING,
+        "timeout_keep_alive": config.rates.seconds_to_send,
+        "timeout_graceful_shutdown": _SHUTDOWN_S,
+        "timeout_worker_healthcheck": 30,
+        "h11_max_incomplete_event_size": 1 << 14,
+    }
+
+
+def run(path: Path) -> None:
+    """Serve until told to stop."""
+    config = read(path)
+    os.environ[_CONFIG] = str(path.resolve())
+    uvicorn.run("discreet.apps.web.serve:worker", factory=True, **options(config))
