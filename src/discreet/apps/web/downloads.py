@@ -41,8 +41,13 @@ def job(row: Row, *, stage: str | None) -> Job:
         error=row.error,
         problem=row.problem,
         statistics=tuple(json.loads(row.asked)),
-        result=None if row.result is None else Result(**json.loads(row.result)),
+        result=None if row.result is None else _result(row.result),
     )
+
+
+def _result(text: str) -> Result:
+    content = json.loads(text)
+    return Result(releases=tuple(content["releases"]), ranges=tuple(content["ranges"]))
 
 
 def objects(row: Row) -> tuple[list[Release], list[AnyRanges]]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from discreet.accounting import composition
+from discreet.accounting.conversion import gaussian_sigma
 from discreet.accounting.guarantee import Guarantee
 from discreet.apps.asked import Asked, Statistic, asked
 from discreet.apps.cli.budget import Standing, amount, whole
 from discreet.apps.cli.ranges import range_content
+from discreet.apps.range_statistic import is_ranges
 from discreet.apps.web.answers import (
     Alternative,
     BudgetShown,
@@ -28,6 +31,7 @@ from discreet.apps.web.config import TableConfig
 from discreet.core import events
 from discreet.core.errors import BudgetExceeded, InvalidArgument, PrivacyError
 from discreet.ledger.account import Account
+from discreet.queries.ask import Query
 from discreet.queries.budget import Budget, budget
 from discreet.queries.design import Design, Setting, design
 from discreet.queries.forecast import Forecast, forecast
@@ -39,7 +43,7 @@ from discreet.table.work import Work
 
 LEVEL = 0.95
 MOST_STATISTICS = 50
-_FACTORS = (Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1), *map(Fraction, (2, 4, 8)))
+_CURVE = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000))
 _DELTA = Fraction(1, 10**6)
 _STRUCTURES = 12
 
@@ -164,8 +168,16 @@ def _public(named: _Named, text: str, *, compare: bool) -> Mapping[str, Any]:
     table, found = named.table, _question(named, text)
     work, setting = found.work, found.asked.setting
     statistics: dict[int, StatisticPlanned] = {}
+    raw = [given for given in json.loads(text) if not is_ranges(given)]
     for place, one, index in _questions(found.asked, work):
-        statistics[place] = _statistic(table, one, work, index, compare=compare)
+        made = _statistic(table, one, work, index)
+        if compare:
+            made = replace(
+                made,
+                alternatives=_alternatives(setting, one, _settled(work, index), made.rows),
+                curve=_curve(named, _unpriced(raw[place]), made.rows),
+            )
+        statistics[place] = made
     return {
         "statistics": tuple(statistics[place] for place in sorted(statistics)),
         "ranges": tuple(_ranges(table, one) for one in work.ranges),
@@ -183,9 +195,7 @@ def _questions(given: Asked, work: Work) -> list[tuple[int, Statistic, int]]:
     return [(place, given.statistics[place], i) for i, place in enumerate(given.order())]
 
 
-def _statistic(
-    table: TableConfig, one: Statistic, work: Work, index: int, *, compare: bool
-) -> StatisticPlanned:
+def _statistic(table: TableConfig, one: Statistic, work: Work, index: int) -> StatisticPlanned:
     planned = work.design
     if planned is None:  # pragma: no cover - there is a question, so there is a design
         raise InvalidArgument("statistics: there is no question.")
@@ -209,56 +219,76 @@ def _statistic(
         target=None if one.within is None else float(one.within),
         met=None if one.within is None else (error.width or math.inf) <= one.within,
         amount=amounts(one.budget),
-        alternatives=_alternatives(table.setting, one, rows) if compare else (),
-        curve=_curve(table.setting, one, rows) if compare else (),
     )
 
 
-def _one(setting: Setting, one: Statistic, price: Budget, rows: int | None) -> Forecast:
-    made: Design = design([one.query], setting=setting, budget=price)
+def _one(setting: Setting, query: Query, price: Budget, rows: int | None) -> Forecast:
+    made: Design = design([query], setting=setting, budget=price)
     return forecast(made.questions[0], rows=rows, level=LEVEL)
 
 
-def _alternatives(setting: Setting, one: Statistic, rows: int | None) -> tuple[Alternative, ...]:
-    """The same question with other noise, at the same epsilon."""
-    if one.budget.epsilon is None:
-        return ()
-    prices = {
-        "Laplace noise, pure epsilon": Budget(epsilon=one.budget.epsilon),
-        "Gaussian noise, epsilon and delta": Budget(
-            epsilon=one.budget.epsilon, delta=one.budget.delta or _DELTA
-        ),
-    }
+def _settled(work: Work, index: int) -> str | None:
+    """How quantiles will be found; the design says it where the question does not."""
+    return None if work.design is None else work.design.questions[index].query.method
+
+
+def _alternatives(
+    setting: Setting, one: Statistic, settled: str | None, rows: int | None
+) -> tuple[Alternative, ...]:
+    """The same question with other noise, and quantiles by other methods, at the same price."""
+    price = one.budget
+    ways: list[tuple[str, Query, Budget, bool]] = []
+    if price.epsilon is not None:
+        delta = price.delta or _DELTA
+        normal = Budget(epsilon=price.epsilon, delta=delta)
+        ways = [
+            ("Laplace noise", one.query, Budget(epsilon=price.epsilon), price.delta is None),
+            (f"Gaussian noise, delta {float(delta):g}", one.query, normal, price.delta is not None),
+        ]
+    if one.query.levels:
+        ways = [
+            (f"by {method}", replace(one.query, method=method, bins=None), price, method == settled)
+            for method in ("tree", "exponential")
+        ]
     found = []
-    for name, price in prices.items():
-        try:
-            error = _one(setting, one, price, rows)
-        except PrivacyError:
-            continue
-        chosen = (price.delta is None) == (one.budget.delta is None)
-        found.append(
-            Alternative(
-                name=name, std=_finite(error.std), width=_finite(error.width), chosen=chosen
-            )
-        )
+    for name, query, amount_of, chosen in ways:
+        with suppress(PrivacyError):  # not every question can be answered in every way
+            error = _one(setting, query, _quick(amount_of), rows)
+            std, width = _finite(error.std), _finite(error.width)
+            found.append(Alternative(name=name, std=std, width=width, chosen=chosen))
     return tuple(found)
 
 
-def _curve(setting: Setting, one: Statistic, rows: int | None) -> tuple[Point, ...]:
+def _quick(price: Budget) -> Budget:
+    """For comparisons: Gaussian noise by its formula, not certified to the last digit."""
+    if price.delta is None or price.epsilon is None:
+        return price
+    sigma = gaussian_sigma(float(price.epsilon), delta=float(price.delta))
+    return Budget(rho=Fraction(1 / (2 * sigma**2)))
+
+
+@lru_cache(maxsize=512)
+def _curve(named: _Named, text: str, rows: int | None) -> tuple[Point, ...]:
+    """The error of one statistic at amounts that do not depend on the one that is asked for."""
+    table = named.table
+    given = json.loads(text)
+    delta = given.get("delta")
+    currency = "rho" if "rho" in given else "epsilon"
+    (one,) = asked([{**given, currency: 1}], setting=table.setting).statistics
     points = []
-    for factor in _FACTORS:
-        price = scaled(one.budget, factor)
-        error = _one(setting, one, price, rows)
-        at = float(price.rho or price.epsilon or 0)
-        points.append(Point(amount=at, std=_finite(error.std), width=_finite(error.width)))
+    for at in _CURVE:
+        price = Budget(rho=at**2) if currency == "rho" else budget(epsilon=at, delta=delta)
+        with suppress(PrivacyError):
+            error = _one(table.setting, one.query, _quick(price), rows)
+            x = float(price.rho if price.rho is not None else at)
+            points.append(Point(amount=x, std=_finite(error.std), width=_finite(error.width)))
     return tuple(points)
 
 
-def scaled(price: Budget, factor: Fraction) -> Budget:
-    """The same kind of budget, so many times as large; delta stays."""
-    if price.rho is not None:
-        return replace(price, rho=price.rho * factor)
-    return budget(epsilon=(price.epsilon or 0) * factor, delta=price.delta)
+def _unpriced(given: Mapping[str, Any]) -> str:
+    """A statistic with the kind of its amount, and without the amount itself."""
+    rest = {name: value for name, value in given.items() if name not in ("epsilon", "within")}
+    return canonical({**rest, "rho": 1} if "rho" in rest else rest)
 
 
 def _ranges(table: TableConfig, one: AnyPlanned) -> RangesPlanned:

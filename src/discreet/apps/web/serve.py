@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import logging.config
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ LOGGING: dict[str, Any] = {
 
 def worker() -> FastAPI:
     """The application of one process; it finds its configuration by an environment variable."""
+    warnings.simplefilter("ignore")  # a library's warning may quote what it was given
     config = read(Path(os.environ[_CONFIG]))
     Impatient.seconds = float(config.rates.seconds_to_send)
     Impatient.most = config.rates.connections
