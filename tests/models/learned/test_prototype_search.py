@@ -264,7 +264,7 @@ def test_a18_the_measured_epsilon_at_the_worst_pair_is_within_the_claim(fitted):
 
 
 def test_a18_an_answer_is_paid_for_before_the_function_is_called(fitted, tmp_path):
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
+    with Ledger(f"sqlite:///{tmp_path}/b.db") as ledger:
         account = ledger.account("answers", limit=pure(1, relation=Relation.REPLACE_ONE))
         called = []
         with pytest.raises(NotCertified, match="seeded"):
