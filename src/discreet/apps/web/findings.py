@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,11 @@ from discreet.apps.web.answers import (
     Moment,
     NoiseShown,
 )
+from discreet.apps.web.planning import canonical
 from discreet.apps.web.problems import Busy
 from discreet.apps.web.store import now
 from discreet.core import check
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.store import Store
 
@@ -36,9 +38,11 @@ _NOTE = "audit"
 _COMMAND = "import os; os.nice(10); from discreet.apps.cli.main import main; main()"
 _STALE_MS = 15 * 60 * 1000
 _MOST_PEOPLE = 1_000_000
-_MOST_TIMES = 200
+_MOST_TIMES = 60
 _MOST_HABITS = 10
 _TENTHS = 10
+_TURN = threading.BoundedSemaphore(1)
+_TURN_S = 20.0
 _LEAKAGE = (
     *("habits", "variance", "correlation", "people", "times", "lower", "upper", "noise"),
     *("promise", "delta", "target", "known"),
@@ -148,11 +152,30 @@ def _summary(rows: tuple[AuditRow, ...]) -> str:
 
 
 def leakage(given: Mapping[str, Any]) -> LeakageShown:
-    """What the published means of people who are alike leak; no panel is read."""
+    """What the published means of people who are alike leak; no panel is read.
+
+    It takes seconds of a core, so there is one at a time in a worker.
+    """
+    text = canonical(given)
+    if not _TURN.acquire(timeout=_TURN_S):
+        raise Busy("Another model is being looked at; try again soon.")
+    try:
+        return _leakage(text)
+    except (ArithmeticError, MemoryError, TypeError, ValueError) as error:
+        if isinstance(error, PrivacyError):
+            raise
+        raise InvalidArgument("model: cannot be computed; check its numbers.") from None
+    finally:
+        _TURN.release()
+
+
+@lru_cache(maxsize=64)
+def _leakage(text: str) -> LeakageShown:
     from discreet.accounting.conversion import gaussian_sigma
     from discreet.leakage import series
     from discreet.report.series import Told, as_html, over_time
 
+    given = json.loads(text)
     unknown = sorted(str(name) for name in set(given) - set(_LEAKAGE))
     if unknown:
         raise InvalidArgument(f"model: unknown {unknown}; known are {', '.join(_LEAKAGE)}.")

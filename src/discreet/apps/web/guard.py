@@ -137,6 +137,8 @@ class Guard:
 
     async def _within(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.lower(): value for name, value in scope["headers"]}
+        if any(_twice(scope, name) for name in (b"authorization", b"host", b"x-csrf-token")):
+            raise _Refused(400, "ambiguous", "A header that decides something is there twice.")
         self._check_host(scope, headers)
         bearer = await self._recognise(scope, headers)
         body = await self._body(headers, receive)
@@ -286,6 +288,10 @@ def _template(scope: Scope) -> str:
     if isinstance(path, str):
         return path
     return "/static" if scope["path"].startswith("/static/") else "(none)"
+
+
+def _twice(scope: Scope, name: bytes) -> bool:
+    return len([1 for given, _ in scope["headers"] if given.lower() == name]) > 1
 
 
 def _host(header: str) -> str:
