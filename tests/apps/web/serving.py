@@ -107,6 +107,41 @@ class Answer:
         return f"{self.status} {self.text[:300]}"
 
 
+class Forked:
+    """A child with the manners of subprocess.Popen."""
+
+    def __init__(self, config, log):
+        self.returncode = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.setsid()
+                with log.open("ab") as file:
+                    os.dup2(file.fileno(), 1)
+                    os.dup2(file.fileno(), 2)
+                from discreet.apps.web.serve import run
+
+                run(config)
+            finally:
+                os._exit(1)
+
+    def poll(self):
+        if self.returncode is None and os.waitpid(self.pid, os.WNOHANG)[0]:
+            self.returncode = 1
+        return self.returncode
+
+    def wait(self, seconds):
+        ends = time.monotonic() + seconds
+        while self.poll() is None:
+            if time.monotonic() > ends:
+                raise subprocess.TimeoutExpired("serve", seconds)
+            time.sleep(0.01)
+        return self.returncode
+
+    def send_signal(self, number):
+        os.kill(self.pid, number)
+
+
 class Running:
     """`discreet serve`, and a way to talk to it that hides nothing."""
 
@@ -134,6 +169,12 @@ class Running:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        self.ready()
+        return self
+
+    def fork(self):
+        """The same from a copy of this process, which has imported everything."""
+        self.process = Forked(self.config, self.log)
         self.ready()
         return self
 

@@ -7,7 +7,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from discreet import BudgetExceeded, InvalidArgument, Unsupported, ask, col
-from discreet.apps.client import served
 from discreet.apps.client.connect import connect
 from discreet.apps.client.connection import ServerRefused, ServerSilent, connection
 
@@ -159,8 +158,7 @@ def test_two_requests_have_two_ids(people, script):
     assert len(ids) == 2
 
 
-def test_silence_says_how_to_ask_again(people, script, monkeypatch):
-    monkeypatch.setattr(served, "_FIRST_LOOK", 0)
+def test_silence_says_how_to_ask_again(people, script):
     script.answers = [(429, {"Retry-After": 3600}, {"detail": "busy"})]
     with pytest.raises(ServerSilent, match="busy.*request_id='mine'"):
         people.release([ask.count()], epsilon=1, request_id="mine")

@@ -57,15 +57,15 @@ class Connection:
     token: str = field(repr=False)
     patience: float = PATIENCE
 
-    def get(self, *path: str) -> Any:
-        """What stands at an address."""
-        return self._patiently("GET", path, None)
+    def get(self, *path: str, wait: int = 0) -> Any:
+        """What stands at an address; ``wait`` lets the server wait for it so many seconds."""
+        return self._patiently("GET", _address(path) + (f"?wait={wait}" if wait else ""), None)
 
     def post(self, *path: str, body: Mapping[str, Any]) -> Any:
         """The answer to a request that the server recognises when it comes twice."""
-        return self._patiently("POST", path, json.dumps(body, allow_nan=False).encode())
+        return self._patiently("POST", _address(path), json.dumps(body, allow_nan=False).encode())
 
-    def _patiently(self, method: str, path: tuple[str, ...], body: bytes | None) -> Any:
+    def _patiently(self, method: str, path: str, body: bytes | None) -> Any:
         """Every request here may be repeated: planning spends nothing, a release has its id."""
         ends, pause = time.monotonic() + self.patience, _FIRST_PAUSE
         while True:
@@ -86,9 +86,7 @@ class Connection:
                 raise ServerSilent(f"{self.host}: {_detail(content)}; try again later.")
             time.sleep(rest)
 
-    def _once(
-        self, method: str, path: tuple[str, ...], body: bytes | None
-    ) -> tuple[int, float | None, Any]:
+    def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, float | None, Any]:
         headers = {
             "Authorization": f"Bearer {self.token}",
             "Accept": "application/json",
@@ -96,10 +94,9 @@ class Connection:
         }
         if body is not None:
             headers["Content-Type"] = "application/json"
-        address = "/".join([self.prefix + _ROOT, *(quote(part, safe="") for part in path)])
         socket = self._socket()
         try:
-            socket.request(method, address, body=body, headers=headers)
+            socket.request(method, self.prefix + path, body=body, headers=headers)
             response = socket.getresponse()
             text = response.read()
         finally:
@@ -142,6 +139,10 @@ def connection(url: str, token: str, *, patience: float, authority: str | None) 
         token=token,
         patience=patience,
     )
+
+
+def _address(path: tuple[str, ...]) -> str:
+    return "/".join([_ROOT, *(quote(part, safe="") for part in path)])
 
 
 def _loopback(host: str) -> bool:

@@ -29,7 +29,9 @@ from discreet.table.ranges import ChargedGrid, ChargedRanges
 from discreet.table.release import Release
 from discreet.table.table import Table
 
-_FIRST_LOOK, _LONGEST_LOOK = 0.02, 1.0
+_WAIT_S = 10
+"""So long the server may keep a request, instead of being asked again and again."""
+_PAUSE_S = 0.05
 _OPEN = ("queued", "running")
 
 
@@ -146,7 +148,7 @@ class ServedTable(Table):
         """Hand in a release and wait for it; what is asked twice under one id is one release."""
         named_ = request_id or secrets.token_urlsafe(16)
         try:
-            body = {"statistics": words, "request_id": named_}
+            body = {"statistics": words, "request_id": named_, "wait": _WAIT_S}
             return _waited(self.connection, self.name, body)
         except ServerSilent as error:
             raise ServerSilent(
@@ -165,11 +167,9 @@ def served(connection: Connection, name: str) -> ServedTable:
 
 def _waited(connection: Connection, name: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
     job = connection.post("tables", name, "releases", body=body)
-    pause = _FIRST_LOOK
     while job["state"] in _OPEN:
-        time.sleep(pause)
-        pause = min(1.5 * pause, _LONGEST_LOOK)
-        job = connection.get("releases", job["id"])
+        time.sleep(_PAUSE_S)
+        job = connection.get("releases", job["id"], wait=_WAIT_S)
     if job["state"] != "done":
         raise named(job["problem"], job["error"])
     found: Mapping[str, Any] = job["result"]
