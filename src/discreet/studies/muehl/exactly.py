@@ -56,20 +56,19 @@ def accounts(setting: Setting, world: World) -> dict[str, int]:
     counts = found.counts[order]
     sigma = float(world.rule.sigma_votes)
     errors = gaussian_log_error(counts / UNITS, sigma=sigma)
-    tell = {
-        "published": found.tell["low"][order],
-        "two-sided": answer_cost(
-            errors, classes=world.classes, sigma=sigma, share=1.0, orders=ORDERS
-        ),
-        "exact": _exact(counts, answered, sigma),
+    two = answer_cost(errors, classes=world.classes, sigma=sigma, share=1.0, orders=ORDERS)
+    ask, told = found.ask["low"], answered[:, None]
+    costs = {
+        "published": ask + told * found.tell["low"][order],
+        "two-sided": ask + told * two,
+        "exact": _exact(counts, world),
     }
     made: dict[str, int] = {}
     ways: tuple[tuple[str, Conversion], ...] = (("", "classic"), (", tighter conversion", "tight"))
-    for name, costs in tell.items():
+    for name, each in costs.items():
         for words, conversion in ways:
-            each = {"low": found.ask["low"] + answered[:, None] * costs}
-            end = stop(each, each, {"low": approx(1, DELTA)}, orders=ORDERS, rule="discard",
-                       conversion=conversion)  # fmt: skip
+            end = stop({"low": each}, {"low": each}, {"low": approx(1, DELTA)}, orders=ORDERS,
+                       rule="discard", conversion=conversion)  # fmt: skip
             made[name + words] = int(answered[: end.queries].sum())
     plan = plan_labels(
         plain_assignment(), world.rule, {"low": approx(1, DELTA)}, classes=world.classes,
@@ -78,17 +77,17 @@ def accounts(setting: Setting, world: World) -> dict[str, int]:
     return made | {_FIXED: plan.answers}
 
 
-def _exact(counts: NDArray[np.int64], answered: NDArray[np.bool_], sigma: float) -> Floats:
-    """The larger divergence of both directions for each item that is answered."""
+def _exact(counts: NDArray[np.int64], world: World) -> Floats:
+    """The larger divergence of both directions for each item, question and answer together."""
     kinds, places = np.unique(np.sort(counts, axis=1), axis=0, return_inverse=True)
-    told = np.zeros(len(kinds), dtype=bool)
-    flat = np.asarray(places).ravel()
-    told[flat[answered]] = True
-    found = np.zeros((len(kinds), len(ORDERS)))
-    for i in np.flatnonzero(told):
-        both = exact_cost(kinds[i] / UNITS, sigma=sigma, share=1.0, orders=ORDERS)
+    rule = world.rule
+    test = (float(rule.threshold), float(rule.sigma_threshold))
+    found = np.empty((len(kinds), len(ORDERS)))
+    for i, kind in enumerate(kinds):
+        both = exact_cost(kind / UNITS, sigma=float(rule.sigma_votes), share=1.0, orders=ORDERS,
+                          threshold=test)  # fmt: skip
         found[i] = np.maximum(*both)
-    return found[flat]
+    return found[np.asarray(places).ravel()]
 
 
 def _judged(setting: Setting, world: World, found: dict[str, int]) -> list[Check]:

@@ -41,6 +41,8 @@ from discreet.studies.muehl.votes import DELTA, WORLDS, World
 from discreet.studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
 
 CELLS = tuple((high, share) for high in HIGHS for share in SHARES)
+UPSAMPLED = ((1.5, 0.5), (2.0, 0.25), (2.0, 0.5), (3.0, 0.5))
+"""Cells for which teachers with shared records are trained: 312 to 625 for each."""
 WAYS = ("upsampling", "vanishing", "weighting")
 NEAR = 0.10
 """Relative tolerance against printed counts."""
@@ -86,7 +88,7 @@ def runs_of(setting: Setting, world: World, way: str, cell: tuple[float, float])
         return tuple(
             vanished(setting, world, run, cell, rng)
             for run in range(ensembles)
-            for _ in range(setting.times(VANISHING_RUNS, quick=1))
+            for _ in range(VANISHING_RUNS)
         )
     made = []
     for run in range(ensembles):
@@ -106,15 +108,17 @@ def counts(setting: Setting, world: World) -> Mapping[str, Mapping[tuple[float, 
     return {
         way: {
             cell: np.array([run.labels for run in runs_of(setting, world, way, cell)], dtype=float)
-            for cell in cells(setting)
+            for cell in cells(setting, way)
         }
         for way in WAYS
     }
 
 
-def cells(setting: Setting) -> tuple[tuple[float, float], ...]:
-    """A quick run has fewer."""
-    return tuple(cell for cell in CELLS if cell[0] in (2.0, 3.0)) if setting.quick else CELLS
+def cells(setting: Setting, way: str = "weighting") -> tuple[tuple[float, float], ...]:
+    """A quick run has fewer; so has upsampling, whose teachers are trained for every cell."""
+    if setting.quick:
+        return tuple(cell for cell in CELLS if cell[0] in (2.0, 3.0))
+    return UPSAMPLED if way == "upsampling" else CELLS
 
 
 @cache
@@ -200,9 +204,10 @@ def _orders(
     mean = {way: {cell: float(v.mean()) for cell, v in each.items()} for way, each in found.items()}
     made = []
     for cell in cells(setting):
-        u, v, w = (mean[way][cell] for way in WAYS)
+        v, w = mean["vanishing"][cell], mean["weighting"][cell]
         tail = f"{world.name}/{cell[0]:g}, {cell[1]:.0%}"
-        if LABELS[world.name]["upsampling"][cell] is not None:
+        if cell in mean["upsampling"]:
+            u = mean["upsampling"][cell]
             near = _LOOSER if setting.quick else NEAR
             made.append(source.number(f"E5/u is w/{tail}", "upsampling gives what weighting gives",
                                       expected=w, got=u, relative=near))  # fmt: skip
@@ -222,7 +227,8 @@ def _orders(
             mean[way][(high, more)] / mean[way][(high, less)]
             for high in {cell[0] for cell in cells(setting)}
             for less, more in pairwise(SHARES)
-            if LABELS[world.name][way][(high, more)] is not None
+            if {(high, less), (high, more)} <= set(mean[way])
+            and LABELS[world.name][way][high, more] is not None
         )
         made.append(source.at_least(f"E5/more is more/{world.name}/{way}", "labels when a quarter "
                                     "more of the owners are generous, over before, at least",
@@ -265,8 +271,9 @@ def _table(
         row: list[Cell] = [f"{cell[0]:g}", f"{cell[1]:.0%}"]
         for way in WAYS:
             printed = LABELS[world.name][way][cell]
+            got = found[way].get(cell)
             row += [printed if printed is not None else f"> {CENSORED:,}",
-                    round(float(found[way][cell].mean()))]  # fmt: skip
+                    None if got is None else round(float(got.mean()))]  # fmt: skip
         part = 1 / (2 * cell[0] ** 2)
         ratio = _rho_ratio(cell[0])
         row += [
@@ -296,10 +303,8 @@ def _gain_table(
     for cell in found["weighting"]:
         row: list[Cell] = [f"{cell[0]:g}", f"{cell[1]:.0%}"]
         for way in WAYS:
-            values = found[way][cell]
-            mean, error = gain(values, plain) if len(values) > 1 else (
-                100 * (float(values.mean() / plain.mean()) - 1), math.nan)  # fmt: skip
-            row.append(f"{mean:+.0f} ± {error:.0f}")
+            values = found[way].get(cell)
+            row.append(None if values is None else "{:+.0f} ± {:.0f}".format(*gain(values, plain)))
         rows.append(tuple(row))
     return Table(
         id=f"E5/{world.name}/gains",

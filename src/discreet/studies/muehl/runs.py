@@ -38,6 +38,7 @@ ENSEMBLES, SHUFFLES = 3, 5
 VANISHING_RUNS = 2
 """Orders of the items with vanishing, whose costs take longer."""
 _ENDLESS = 1e9
+_SHORT = 700
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -126,9 +127,14 @@ def until(
 ) -> Run:
     """Rule A on one order of the items."""
     order, answered = found.drawn(rng)
-    costs = found.costs(order, answered)
-    end = stop(costs, costs, limits, orders=ORDERS, rule="discard", conversion=conversion)
-    return _run(order, answered, found.counts[order] / UNITS, found.rule, end, limits)
+    counts = found.counts[order] / UNITS
+    most = min(_SHORT, len(order))
+    while True:  # most runs are short: costs of the rest are not needed
+        costs = found.costs(order[:most], answered[:most])
+        end = stop(costs, costs, limits, orders=ORDERS, rule="discard", conversion=conversion)
+        if end.queries < most or most == len(order):
+            return _run(order, answered, counts, found.rule, end, limits)
+        most = min(2 * most, len(order))
 
 
 def course(found: Panel, rng: np.random.Generator) -> tuple[Stop, NDArray[np.bool_]]:
@@ -219,25 +225,38 @@ def _in_turns(
 ) -> Run:
     """Rule A when teachers sit out: a level's cost is that of its busiest teacher (M21)."""
     order = rng.permutation(len(votes.said))
-    number, cycle = len(order), len(schedule.slots)
-    counts, tell = np.empty((number, votes.classes)), np.empty((number, len(ORDERS)))
-    ask = np.empty_like(tell)
+    noise = rng.normal(0, float(rule.sigma_threshold), len(order))
+    present = np.stack([made.weights > 0 for made in schedule.slots])
+    first = schedule.slots[0]
+    # Teachers with the same turns pay the same.
+    turns = {
+        f"{name} {i}": (name, kind)
+        for name, block in zip(first.names, first.blocks, strict=True)
+        for i, kind in enumerate(np.unique(present[:, slice(*block)], axis=1).T)
+    }
+    each = {key: limits[name] for key, (name, _) in turns.items()}
+    most = min(_SHORT, len(order))
+    while True:
+        counts, ask, tell = _slots(votes, schedule, rule, order[:most])
+        answered = counts.max(axis=1) + noise[:most] >= float(rule.threshold)
+        paid = ask + answered[:, None] * tell
+        slot = np.arange(most) % len(schedule.slots)
+        costs = {key: paid * kind[slot][:, None] for key, (_, kind) in turns.items()}
+        end = stop(costs, costs, each, orders=ORDERS, rule="discard", conversion="classic")
+        if end.queries < most or most == len(order):
+            return _run(order, answered, counts, rule, end, each)
+        most = min(2 * most, len(order))
+
+
+def _slots(
+    votes: Votes, schedule: Schedule, rule: Confident, order: NDArray[np.intp]
+) -> tuple[Floats, Floats, Floats]:
+    """Votes on items in this order, and the costs of questions and answers to who takes part."""
+    counts = np.empty((len(order), votes.classes))
+    ask, tell = np.empty((2, len(order), len(ORDERS)))
     for slot, made in enumerate(schedule.slots):
-        rows = np.arange(slot, number, cycle)
+        rows = np.arange(slot, len(order), len(schedule.slots))
         counts[rows] = counted(votes.said[order[rows]], made, classes=votes.classes) / UNITS
         errors = gaussian_log_error(counts[rows], sigma=float(rule.sigma_votes))
         ask[rows], tell[rows] = prices(errors, rule, int(made.weights.max()) / UNITS)
-    noise = rng.normal(0, float(rule.sigma_threshold), number)
-    answered = counts.max(axis=1) + noise >= float(rule.threshold)
-    paid = ask + answered[:, None] * tell
-    present = np.stack([made.weights > 0 for made in schedule.slots])
-    first = schedule.slots[0]
-    costs, each = {}, {}
-    for name, block in zip(first.names, first.blocks, strict=True):
-        # Teachers with the same turns pay the same.
-        for i, turns in enumerate(np.unique(present[:, slice(*block)], axis=1).T):
-            there = turns[np.arange(number) % cycle]
-            costs[f"{name} {i}"] = paid * there[:, None]
-            each[f"{name} {i}"] = limits[name]
-    end = stop(costs, costs, each, orders=ORDERS, rule="discard", conversion="classic")
-    return _run(order, answered, counts, rule, end, each)
+    return counts, ask, tell
