@@ -11,6 +11,7 @@ from discreet.leakage import (
     broken,
     exact,
     local_cases,
+    personal_cases,
     published_cases,
     published_sound,
     range_cases,
@@ -84,7 +85,7 @@ def audit(
 def registered() -> tuple[Case, ...]:
     """Our own mechanisms, the sparse vector variants, and what must be caught."""
     good_variants = (case for case in variants.cases() if not case.broken)
-    ours = (*own.cases(), *local_cases.cases())
+    ours = (*own.cases(), *local_cases.cases(), *personal_cases.cases())
     theses = (*range_cases.cases(), *published_cases.published(), *published_sound.cases())
     return (*ours, *good_variants, *broken.cases(), *theses, *regression_cases.cases())
 
