@@ -138,6 +138,14 @@ def words(asked: Mapping[str, Any]) -> str:
     return kind + (f" of {listed}" if listed else "") + (f" by {by}" if by else "")
 
 
+def group_counts(asked: Mapping[str, Any], columns: Sequence[ColumnShown]) -> list[int]:
+    """How many groups there are by each of its columns."""
+    levels = {column.name: len(column.levels) or 2 for column in columns}  # true and false are two
+    return [
+        levels[one] if isinstance(one, str) else len(one["cut"]) + 1 for one in asked.get("by", ())
+    ]
+
+
 def _of(fields: Fields, kind: Kind, columns: Mapping[str, ColumnShown]) -> str | list[str]:
     one = _column(fields, "of", columns)
     if "also" in kind.fields:

@@ -25,6 +25,7 @@ from discreet.table.ranges import AnyRanges, ChargedRanges
 from discreet.table.release import Release
 
 _MOST_LINES = 6
+_DAY_S = 86_400
 
 
 def curve(points: Sequence[Point], *, now: float | None, measure: str, unit: str) -> str:
@@ -126,10 +127,15 @@ def over_time(accounts: Sequence[AccountShown]) -> str:
     if not lines:
         return ""
     left_out = len(accounts) - _MOST_LINES
+    first = min(line.x[0] for line in lines)
     return fluid.drawn(
         Lines(
             lines=lines,
-            x=Axis(label="time (UTC)", words=_moment, zero=False),
+            x=Axis(
+                label="time (UTC)",
+                words=lambda tick: _moment(tick, short=now - first < 2 * _DAY_S),
+                zero=False,
+            ),
             y=Axis(label="left, % of the limit"),
             title="Budget over time",
             note=f"{left_out} more accounts are in the table." if left_out > 0 else "",
@@ -234,8 +240,9 @@ def _seconds(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def _moment(tick: float) -> str:
-    return f"{datetime.fromtimestamp(tick, UTC):%d %b %H:%M}"
+def _moment(tick: float, *, short: bool) -> str:
+    moment = datetime.fromtimestamp(tick, UTC)
+    return f"{moment:%H:%M}" if short else f"{moment.day} {moment:%b}"
 
 
 def _word(words: Sequence[str], tick: float) -> str:

@@ -20,7 +20,7 @@ _MENU: tuple[tuple[str, str, tuple[Role, ...]], ...] = (
     ("/tables", "Tables", ("owner", "analyst")),
     ("/releases", "Releases", ("owner", "analyst")),
     ("/ledger", "Ledger", _EVERY),
-    ("/audit", "Audit", ("owner", "auditor")),
+    ("/audit", "Audit", _EVERY),
     ("/leakage", "Leakage", ("owner", "analyst")),
     ("/personal", "Personal budgets", ("owner",)),
     ("/people", "People", ("owner",)),
@@ -78,7 +78,9 @@ def problem_page(request: Request, problem: Problem) -> HTMLResponse:
 
 
 def _short(value: object) -> str:
-    return number(value) if isinstance(value, int | float) else str(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    return number(value)
 
 
 def rough(value: float) -> str:

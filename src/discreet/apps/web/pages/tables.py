@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import uuid
 from typing import Any
 
@@ -70,7 +71,7 @@ def confirm(request: Request, who: Who, service: Serving, name: str, form: Form)
     """What would be spent for what, once more, before it is."""
     shown = service.table(who, name)
     try:
-        statistics = [*builder.kept(form), builder.question(form, shown.columns)]
+        statistics = [*builder.kept(form), _question(form, shown)]
         planned = service.plan(who, name, statistics)
     except PrivacyError:
         return _planned(request, who, service, shown, form)
@@ -98,6 +99,16 @@ def release(who: Who, service: Serving, name: str, form: Form) -> Response:
     return RedirectResponse(f"/releases/{job.id}", status_code=303)
 
 
+def _question(form: Fields, table: TableShown) -> dict[str, Any]:
+    """What a form asks; for a target, with a guess of the rows if there is none: alike groups."""
+    asked = builder.question(form, table.columns)
+    needed = "rows" in builder.kind_of(form).fields and "rows" not in asked
+    if "within" not in asked or not needed or table.rows is None:
+        return asked
+    groups = math.prod(builder.group_counts(asked, table.columns))
+    return {**asked, "rows": max(1, table.rows // groups)}
+
+
 def _edited(form: Fields, table: TableShown) -> Fields:
     """The form with a question added to those that are kept, or one of these left out."""
     drop = builder.first(form, "drop")
@@ -107,7 +118,7 @@ def _edited(form: Fields, table: TableShown) -> Fields:
             del kept[int(drop)]
             return {**form, "kept": [json.dumps(kept)]}
         if "add" in form:
-            kept.append(builder.question(form, table.columns))
+            kept.append(_question(form, table))
             return {**builder.FIRST, "kept": [json.dumps(kept)]}
     except PrivacyError:
         pass  # told beside the form
@@ -133,7 +144,7 @@ def _planned(
     found: dict[str, Any]
     try:
         kept = builder.kept(form)
-        asked = builder.question(_chosen(form, table), table.columns)
+        asked = _question(_chosen(form, table), table)
         planned = service.plan(who, table.name, [*kept, asked], compare=True)
         found = _shown(planned, ranges=asked["kind"] == "ranges")
         found["heading"] = builder.words(asked)

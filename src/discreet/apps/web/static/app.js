@@ -1,6 +1,6 @@
 "use strict";
-/* A slider for a number that spans orders of magnitude. Everything else on the pages works without
-   this file. */
+/* A slider for a number that spans orders of magnitude, and the way to the door when a session
+   ends. Everything else on the pages works without this file. */
 (() => {
   const twin = (slide) => document.getElementById(slide.dataset.slides);
   const ends = (slide) => [Math.log(slide.dataset.low), Math.log(slide.dataset.high)];
@@ -42,6 +42,11 @@
     },
     true,
   );
+
+  // The session has ended while the page was open.
+  document.addEventListener("htmx:responseError", (event) => {
+    if (event.detail.xhr.status === 401) location.assign("/login");
+  });
 
   document.addEventListener("DOMContentLoaded", () => begin(document));
   document.addEventListener("htmx:afterSwap", () => begin(document));
