@@ -23,6 +23,7 @@ class Listing:
         many = len(self.near)
         self.full = task.width / 2
         self.c = [task.start if start is None else start] * many
+        self.far = [0] * many
         self.lower = [self.full] * many
         self.upper = [self.full] * many
         self.by_rank = self._ranks()
@@ -50,16 +51,26 @@ class Listing:
     def refresh(self, area: int) -> None:
         """A8 as listed: the sides are exchanged, on purpose."""
         lower, upper = self.lower[area], self.upper[area]
-        c, here, half = self.c, self.c[area], self.full
-        all_near = self.flat[area]
-        values = [c[b] for b in all_near]
-        if here - min(values) > half or max(values) - here > half:
-            for b, value in zip(all_near, values, strict=True):
-                if here - value > half:
+        if self.far[area]:
+            here, half = self.c[area], self.full
+            for b in self.flat[area]:
+                away = here - self.c[b]
+                if away > half:
                     lower = min(lower, self.upper[b])
-                elif value - here > half:
+                elif -away > half:
                     upper = min(upper, self.lower[b])
         self.lower[area], self.upper[area] = upper, lower
+
+    def move(self, area: int, s: int) -> None:
+        """Shift a centre, and count anew how many neighbours are too far away from whom."""
+        here, half = self.c[area], self.full
+        there = self.c[area] = here + s
+        for b in self.flat[area]:
+            value = self.c[b]
+            change = (abs(there - value) > half) - (abs(here - value) > half)
+            if change:
+                self.far[area] += change
+                self.far[b] += change
 
     def exchange(self, areas: list[int]) -> None:
         """A refresh against a list of numbers, in which no record is ever found (M5 c)."""
@@ -72,7 +83,7 @@ class Listing:
 
     def update(self, current: int, area: int, s: int, log: Moves, above: frozenset[int]) -> None:
         """A9 as listed: move a neighbour along."""
-        self.c[area] += s
+        self.move(area, s)
         if self.lower[area] - s <= self.full:
             self.lower[area] -= s
             log.lower.add(area)
@@ -91,9 +102,9 @@ class Listing:
 
     def undo(self, current: int, s: int, log: Moves) -> None:
         """A10 as listed: buffers of the current area and of second neighbours stay as they are."""
-        self.c[current] -= s
+        self.move(current, -s)
         for area in log.moved:
-            self.c[area] -= s
+            self.move(area, -s)
             if area in log.lower:
                 self.lower[area] = min(self.lower[area] + s, self.full)
             if area in log.upper:
@@ -106,8 +117,8 @@ class Listing:
 
     def _follow(self, rank: int) -> None:
         first, second = self.by_rank[rank], self.by_rank[rank + 1]
-        for _ in range(2):
-            for area in first:
+        if any(self.far[area] for area in first):  # else two exchanges change nothing
+            for area in first * 2:
                 self.refresh(area)
         for area in second:
             known = [self.c[b] for b in self.flat[area] if b in self.of_rank[rank]]
@@ -121,7 +132,7 @@ class Listing:
             self.exchange(second)
 
     def _towards(self, area: int, s: int, above: frozenset[int]) -> None:
-        self.c[area] += s
+        self.move(area, s)
         upper = min(self.upper[area] + s, self.full)
         lower = min(self.lower[area] - s, self.full)
         log = Moves()
@@ -143,6 +154,7 @@ class Listing:
         mean = int(np.mean(self.c))
         many = len(self.c)
         self.c = [mean] * many
+        self.far = [0] * many
         self.lower, self.upper = [self.full] * many, [self.full] * many
 
 
@@ -200,7 +212,7 @@ def _sample(state: Listing, run: _Run, area: int, s: int) -> None:
     """One training data set pulls at its area."""
     if not state.has_buffer(area, s):
         return
-    state.c[area] += s
+    state.move(area, s)
     state.lower[area] = min(state.lower[area] - s, state.full)
     state.upper[area] = min(state.upper[area] + s, state.full)
     log = Moves()
