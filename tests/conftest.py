@@ -66,7 +66,7 @@ class Server:
         url = f"postgresql://ledger@127.0.0.1:{self.port}/postgres"
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("SET client_min_messages = warning")
-            connection.execute("DROP SCHEMA IF EXISTS discreet CASCADE")
+            connection.execute("DROP SCHEMA IF EXISTS discreet, discreet_service CASCADE")
         return url
 
 

@@ -91,15 +91,21 @@ class Runner:
         """What is being done for a job, if it runs here."""
         return self._stages.get(number)
 
+    def step(self) -> bool:
+        """Carry out the oldest job that nobody works on; whether there was one."""
+        job = self._queue.claim()
+        if job is None:
+            return False
+        self._run(job)
+        return True
+
     # ── threads ──────────────────────────────────────────────────────────────
 
     def _loop(self) -> None:
         while not self._stopping:
             seen = self._asked
             try:
-                job = self._queue.claim()
-                if job is not None:
-                    self._run(job)
+                if self.step():
                     continue
             except Exception as error:  # noqa: BLE001 - a runner never dies of one job
                 self._note("runner", error)

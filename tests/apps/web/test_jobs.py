@@ -1,0 +1,314 @@
+"""One request, one charge, one answer, whoever dies when; on both stores."""
+
+import json
+import threading
+from datetime import timedelta
+
+import pytest
+
+from discreet.apps.web import config as configs
+from discreet.apps.web import runner as runners
+from discreet.apps.web.people import Person
+from discreet.apps.web.problems import Busy, Conflict, Forbidden, NotFound
+from discreet.apps.web.service import Service
+from discreet.core.errors import BudgetExceeded, InvalidArgument
+from tests.apps.web.serving import write_people
+
+ANA = Person(name="ana", role="analyst")
+BEN = Person(name="ben", role="analyst")
+OLGA = Person(name="olga", role="owner")
+VERA = Person(name="vera", role="auditor")
+COUNT = [{"kind": "count", "epsilon": 0.5}]
+CONFIG = """
+[server]
+store = "{store}"
+ledger = "{ledger}"
+[rates]
+queue = 4
+queue_per_person = 3
+lease_seconds = 1
+[[table]]
+name = "people"
+source = "people.csv"
+unit = "who"
+rows_per_unit = 2
+limit = {{ epsilon = 4 }}
+analyst_limit = {{ epsilon = 2 }}
+[table.columns]
+age = {{ kind = "integer", lower = 0, upper = 120 }}
+place = {{ kind = "category", levels = ["north", "south"], other = false }}
+"""
+
+
+class Died(BaseException):
+    """What kill -9 would do: nothing after it runs."""
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def start(request, tmp_path):
+    """A function that begins a worker; all of them share store and ledger."""
+    store, ledger = "sqlite:///service.db", "sqlite:///budget.db"
+    if request.param == "postgres":
+        store = ledger = request.getfixturevalue("server").empty()
+    write_people(tmp_path / "people.csv", rows=50)
+    path = tmp_path / "serve.toml"
+    path.write_text(CONFIG.format(store=store, ledger=ledger))
+    begun = []
+
+    def make():
+        begun.append(Service(configs.read(path)))
+        return begun[-1]
+
+    service = make()
+    for who in (ANA, BEN, OLGA, VERA):
+        service.people_known.add(who.name, who.role)
+    yield make
+    for one in begun:
+        one.close()
+
+
+def charges(service, name="people/ana"):
+    return [e for e in service.ledger_book.account(name).history if e.kind == "reserve"]
+
+
+def expire(service):
+    """As if the lease of every job had run out."""
+    with service.store.write() as session:
+        session.run("UPDATE jobs SET lease = 0")
+
+
+def test_the_same_request_is_one_job_and_one_charge(start):
+    service = start()
+    first = service.submit(ANA, "people", COUNT, request_id="a")
+    assert service.submit(ANA, "people", COUNT, request_id="a").id == first.id
+    assert service.runner.step()
+    assert not service.runner.step()
+    again = service.submit(ANA, "people", COUNT, request_id="a")
+    assert (again.id, again.state) == (first.id, "done")
+    assert again.result == service.job(ANA, first.id).result
+    assert len(charges(service)) == 1
+    with pytest.raises(Conflict):
+        service.submit(ANA, "people", [{"kind": "count", "epsilon": 0.25}], request_id="a")
+    other = service.submit(BEN, "people", COUNT, request_id="a")  # a number of somebody else's
+    assert other.id != first.id
+    assert service.ledger(OLGA, verify=True).verification.ok
+
+
+STEPS = ("hold", "answer_held", "publish", "settle", "settled")
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_worker_that_dies_anywhere_is_replaced(start, monkeypatch, step, after):
+    victim, heir = start(), start()
+    job = victim.submit(ANA, "people", COUNT, request_id="a")
+    place = {
+        "hold": (runners, "hold"),
+        "answer_held": (runners, "answer_held"),
+        "publish": (victim.queue, "publish"),
+        "settle": (runners.Reservation, "settle"),
+        "settled": (victim.queue, "settled"),
+    }[step]
+    real = getattr(*place)
+
+    def dies(*given, **named):
+        if after:
+            real(*given, **named)
+        raise Died
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*place, dies)
+        with pytest.raises(Died):
+            victim.runner.step()
+    seen = heir.job(ANA, job.id)
+    published = seen.state == "done"
+    assert not heir.runner.step()  # leased: nobody else works on it
+    expire(heir)
+    heir.runner.step()
+    assert not heir.runner.step()
+    found = heir.job(ANA, job.id)
+    assert found.state == "done"
+    assert not published or found.result == seen.result  # what was shown stays
+    (charge,) = charges(heir)
+    assert charge.outcome == "released"
+    assert charge.request_id == job.id
+    assert heir.queue.get(job.id).settled
+    assert heir.ledger(OLGA, verify=True).verification.ok
+
+
+def test_who_has_lost_the_lease_cannot_publish(start, monkeypatch):
+    slow, heir = start(), start()
+    job = slow.submit(ANA, "people", COUNT, request_id="a")
+    real = runners.answer_held
+
+    def overtaken(*given, **named):
+        monkeypatch.setattr(runners, "answer_held", real)
+        made = real(*given, **named)
+        expire(heir)
+        assert heir.runner.step()
+        return made
+
+    monkeypatch.setattr(runners, "answer_held", overtaken)
+    slow.runner.step()
+    found = heir.job(ANA, job.id)
+    assert found.state == "done"
+    assert len(charges(heir)) == 1
+    assert charges(heir)[0].outcome == "released"
+    expire(heir)
+    assert not slow.runner.step()
+    assert heir.job(ANA, job.id).result == found.result
+
+
+def test_a_job_that_kills_its_workers_is_given_up(start, monkeypatch):
+    service = start()
+    job = service.submit(ANA, "people", COUNT, request_id="a")
+    real = runners.answer_held
+
+    def dies(*_, **__):
+        raise Died
+
+    monkeypatch.setattr(runners, "answer_held", dies)
+    for _ in range(runners.MOST_ATTEMPTS):
+        with pytest.raises(Died):
+            service.runner.step()
+        expire(service)
+    monkeypatch.setattr(runners, "answer_held", real)
+    service.runner.step()
+    found = service.job(ANA, job.id)
+    assert found.state == "failed"
+    assert "stays spent" in found.error
+    assert len(charges(service)) == 1
+
+
+def test_errors_say_nothing_of_what_went_wrong(start, monkeypatch):
+    service = start()
+    job = service.submit(ANA, "people", COUNT, request_id="a")
+
+    def fails(*_, **__):
+        raise RuntimeError("secret of p17")
+
+    monkeypatch.setattr(runners, "answer_held", fails)
+    service.runner.step()
+    found = service.job(ANA, job.id)
+    assert (found.state, found.problem) == ("failed", "failure")
+    assert "p17" not in json.dumps([found.error, found.progress])
+    assert charges(service)[0].outcome == "failed"  # and stays spent
+
+
+def test_what_cannot_be_paid_is_refused_and_costs_nothing(start):
+    service = start()
+    with pytest.raises(BudgetExceeded):
+        service.submit(ANA, "people", [{"kind": "count", "epsilon": 3}], request_id="a")
+    big = [{"kind": "count", "epsilon": 1.5}]
+    jobs = [service.submit(ANA, "people", big, request_id=name) for name in "bc"]
+    while service.runner.step():
+        pass
+    states = sorted(service.job(ANA, job.id).state for job in jobs)
+    assert states == ["done", "refused"]
+    assert len(charges(service)) == 1
+    assert service.table(ANA, "people").budget.remaining == 0.5
+
+
+def test_a_full_queue_says_so(start):
+    service = start()
+    for name in "abc":
+        service.submit(ANA, "people", COUNT, request_id=name)
+    with pytest.raises(Busy):
+        service.submit(ANA, "people", COUNT, request_id="d")
+    service.submit(BEN, "people", COUNT, request_id="a")
+    with pytest.raises(Busy):
+        service.submit(BEN, "people", COUNT, request_id="b")
+    assert service.submit(ANA, "people", COUNT, request_id="a").state == "queued"  # known: no room
+
+
+def test_threads_take_each_job_once(start):
+    services = [start() for _ in range(3)]
+    names = [f"r{i}" for i in range(3)]
+    jobs = [services[0].submit(ANA, "people", COUNT, request_id=name) for name in names]
+
+    def work(service):
+        while service.runner.step():
+            pass
+
+    threads = [threading.Thread(target=work, args=(service,)) for service in services]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [services[0].job(ANA, job.id).state for job in jobs] == ["done"] * 3
+    assert len(charges(services[0])) == 3
+
+
+def test_a_new_limit_is_a_new_account_under_the_table(start):
+    service = start()
+    service.submit(ANA, "people", [{"kind": "count", "epsilon": 2}], request_id="a")
+    service.runner.step()
+    with pytest.raises(BudgetExceeded):
+        service.submit(ANA, "people", COUNT, request_id="b")
+    shown = service.set_limit(OLGA, "ana", "people", {"epsilon": 3})
+    assert shown.account == "people/ana/2"
+    assert service.table(ANA, "people").budget.remaining == 2  # no more than the table has left
+    with pytest.raises(BudgetExceeded):
+        service.submit(ANA, "people", [{"kind": "count", "epsilon": 2.5}], request_id="c")
+    service.submit(ANA, "people", COUNT, request_id="b")
+    service.runner.step()
+    assert len(charges(service, "people/ana/2")) == 1
+    with pytest.raises(InvalidArgument):
+        service.set_limit(OLGA, "nobody", "people", {"epsilon": 1})
+
+
+def test_roles(start):
+    service = start()
+    job = service.submit(ANA, "people", COUNT, request_id="a")
+    for who in (ANA, VERA):
+        for refused in (
+            lambda who=who: service.people(who),
+            lambda who=who: service.add_person(who, "x", "owner"),
+            lambda who=who: service.revoke(who, "ben"),
+            lambda who=who: service.set_limit(who, "ana", "people", {"epsilon": 1}),
+            lambda who=who: service.personal(who),
+        ):
+            with pytest.raises(Forbidden):
+                refused()
+    for refused in (
+        lambda: service.tables(VERA),
+        lambda: service.plan(VERA, "people", COUNT),
+        lambda: service.submit(VERA, "people", COUNT, request_id="a"),
+        lambda: service.releases(VERA),
+        lambda: service.job(VERA, job.id),
+        lambda: service.leakage(VERA, {}),
+        lambda: service.start_audit(ANA),
+        lambda: service.submit(OLGA, "people", COUNT, request_id="a"),  # no budget of her own
+    ):
+        with pytest.raises(Forbidden):
+            refused()
+    with pytest.raises(NotFound):
+        service.job(BEN, job.id)
+    assert service.job(OLGA, job.id).id == job.id
+    assert [a.budget.account for a in service.ledger(ANA).accounts] == ["people/ana"]
+    assert {a.budget.account for a in service.ledger(VERA).accounts} >= {"people", "people/ana"}
+
+
+def test_tokens_are_hashes_and_end(start):
+    service = start()
+    people = service.people_known
+    token, _ = people.add("ana", "analyst")
+    assert people.by_token(token).name == "ana"
+    with service.store.read() as session:
+        kept = json.dumps(session.run("SELECT hash FROM tokens"))
+    assert token not in kept
+    secret, signed = people.sign_in(token)
+    assert people.by_session(secret).csrf == signed.csrf
+    short, _ = people.add("ana", "analyst", life=timedelta(microseconds=1))
+    assert people.by_token(short) is None
+    assert people.sign_in(short) is None
+    people.sign_out(secret)
+    assert people.by_session(secret) is None
+    secret, _ = people.sign_in(token)
+    people.revoke("ana")
+    assert people.by_token(token) is None
+    assert people.by_session(secret) is None
+    with pytest.raises(InvalidArgument, match="revoked"):
+        people.add("ana", "analyst")
+    with pytest.raises(InvalidArgument, match="never change"):
+        people.add("ben", "owner")
