@@ -169,5 +169,8 @@ def test_what_makes_no_metric_is_refused():
             wrong()
     with pytest.raises(OutOfDomain, match="cuts do not fit"):
         Cells(cuts=((0.5,), (1.5,))).coordinates(np.zeros((1, 3, 1)))
+    with pytest.raises(OutOfDomain, match="width does not fit"):
+        Truncated(width=(1.0, 2.0, 3.0)).coordinates(np.zeros((1, 3, 1)))
+    assert WindowGroups(length=2, parts_of=Records(missing=3.0)).missing == 3.0
     with pytest.raises(OutOfDomain, match="shape"):
         Records().coordinates([["secret"]])

@@ -259,8 +259,11 @@ class Truncated(_Positions):
             raise InvalidArgument(f"combine must be 'largest' or 'sum', got {self.combine!r}.")
 
     def coordinates(self, inputs: ArrayLike) -> Ints:
+        array, width = self.cleaned(inputs), np.asarray(self.width)
+        if not _fits(width.shape, array.shape):
+            raise OutOfDomain("width does not fit the shape of the inputs.")
         with np.errstate(over="ignore", under="ignore"):
-            scaled: Floats = np.rint(self.cleaned(inputs) / np.asarray(self.width) * ONE)
+            scaled: Floats = np.rint(array / width * ONE)
         return np.clip(scaled, -_LARGEST_COORDINATE, _LARGEST_COORDINATE).astype(np.int64)
 
     def between(self, queries: Ints, anchors: Ints) -> Ints:
@@ -331,6 +334,7 @@ class WindowGroups(Metric):
         count("length", self.length)
         if not isinstance(self.parts_of, _Positions) or self.parts_of.level != "record":
             raise InvalidArgument("parts_of must be Records, Cells or Truncated at record level.")
+        object.__setattr__(self, "missing", self.parts_of.missing)
 
     @property
     def relation_words(self) -> str:
@@ -371,6 +375,14 @@ class WindowGroups(Metric):
             covered = totals[i] - totals[max(0, i - self.length + 1)]
             totals[i + 1] = totals[i] + np.maximum(0, parts[i] - covered)
         return totals
+
+
+def _fits(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
+    """Whether one shape stretches to another, without stretching the other."""
+    try:
+        return np.broadcast_shapes(small, large) == large
+    except ValueError:
+        return False
 
 
 def _nested(name: str, value: Any) -> Any:
