@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -28,6 +29,8 @@ from discreet.apps.web.answers import (
     Structure,
 )
 from discreet.apps.web.config import TableConfig
+from discreet.apps.web.problems import Busy
+from discreet.apps.web.sizes import check_sizes
 from discreet.core import events
 from discreet.core.errors import BudgetExceeded, InvalidArgument, PrivacyError
 from discreet.ledger.account import Account
@@ -46,6 +49,9 @@ MOST_STATISTICS = 50
 _CURVE = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000))
 _DELTA = Fraction(1, 10**6)
 _STRUCTURES = 12
+_TURN = threading.BoundedSemaphore(1)
+"""Structures for ranges, and amounts for targets, are looked for one at a time."""
+_TURN_S = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +79,8 @@ def question(table: TableConfig, statistics: object) -> Question:
         raise InvalidArgument("statistics must be a list of questions.")
     if not 0 < len(statistics) <= MOST_STATISTICS:
         raise InvalidArgument(f"statistics must be 1 to {MOST_STATISTICS} questions.")
+    if not all(isinstance(one, Mapping) for one in statistics):
+        raise InvalidArgument("statistics must be a list of questions.")
     return _question(_Named(table), canonical(statistics))
 
 
@@ -101,14 +109,22 @@ class _Named:
 def _question(named: _Named, text: str) -> Question:
     table = named.table
     limit = {table.currency: 1}
+    given = json.loads(text)
+    heavy = any(isinstance(one, Mapping) and (is_ranges(one) or "within" in one) for one in given)
+    if heavy and not _TURN.acquire(timeout=_TURN_S):
+        raise Busy("Other plans are being made; try again soon.")
     try:
-        found = asked(json.loads(text), setting=table.setting, limit=limit)
+        check_sizes(given, table.setting)
+        found = asked(given, setting=table.setting, limit=limit)
         return Question(text=text, asked=found, work=found.work())
     except PrivacyError:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         # Only what the caller wrote was looked at, so nothing private can have caused this.
         raise InvalidArgument("statistics: cannot be understood; check types and sizes.") from None
+    finally:
+        if heavy:
+            _TURN.release()
 
 
 def check_price(asked_for: Question, account: Account) -> None:
