@@ -293,6 +293,11 @@ def test_an_error_may_be_chosen_instead_of_a_price(ana):
     assert "larger than you asked for" not in page.text
 
 
+def test_whoever_turns_to_an_error_begins_with_that_of_the_price(ana):
+    page = ana.post("/tables/people/plan", {**COUNT, "amount": "1", "aim": "within"})
+    assert re.search(r'name="within" value="3"', page.text)
+
+
 def test_a_mistake_is_told_beside_the_form(ana):
     page = ana.post("/tables/people/plan", {**COUNT, "amount": "lots"})
     assert page.status_code == 200

@@ -133,7 +133,7 @@ def over_time(accounts: Sequence[AccountShown]) -> str:
             lines=lines,
             x=Axis(
                 label="time (UTC)",
-                words=lambda tick: _moment(tick, short=now - first < 2 * _DAY_S),
+                words=lambda tick: _moment(tick, span=now - first),
                 zero=False,
             ),
             y=Axis(label="left, % of the limit"),
@@ -240,9 +240,12 @@ def _seconds(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-def _moment(tick: float, *, short: bool) -> str:
+def _moment(tick: float, *, span: float) -> str:
+    """As exact as a whole span of time needs."""
     moment = datetime.fromtimestamp(tick, UTC)
-    return f"{moment:%H:%M}" if short else f"{moment.day} {moment:%b}"
+    if span >= 2 * _DAY_S:
+        return f"{moment.day} {moment:%b}"
+    return f"{moment:%H:%M}" if span >= 600 else f"{moment:%H:%M:%S}"
 
 
 def _word(words: Sequence[str], tick: float) -> str:

@@ -26,7 +26,7 @@ _MENU: tuple[tuple[str, str, tuple[Role, ...]], ...] = (
     ("/people", "People", ("owner",)),
 )
 _TITLES = {
-    401: "Log in first",
+    401: "Sign in first",
     403: "Not for you",
     404: "Not found",
     409: "That does not go together",
@@ -89,7 +89,7 @@ def rough(value: float) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.3g} %"
+    return f"{100 * value:.3g}\u00a0%"
 
 
 def _when(value: str | datetime) -> str:

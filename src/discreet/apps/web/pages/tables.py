@@ -61,9 +61,8 @@ def new_plan(request: Request, who: Who, service: Serving, name: str) -> HTMLRes
 def plan(request: Request, who: Who, service: Serving, name: str, form: Form) -> HTMLResponse:
     """The plan of what a form asks; nothing is read or spent."""
     shown = service.table(who, name)
-    if "back" in form:
-        return _planned(request, who, service, shown, _back(form))
-    return _planned(request, who, service, shown, _edited(form, shown))
+    given = _back(form) if "back" in form else _edited(form, shown)
+    return _planned(request, who, service, shown, _aimed(given, who, service, shown))
 
 
 @router.post("/tables/{name}/confirm")
@@ -123,6 +122,19 @@ def _edited(form: Fields, table: TableShown) -> Fields:
     except PrivacyError:
         pass  # told beside the form
     return form
+
+
+def _aimed(form: Fields, who: Person, service: Service, table: TableShown) -> Fields:
+    """Whoever turns from a price to an error begins with the error of the price."""
+    if builder.first(form, "aim") != "within" or builder.first(form, "within"):
+        return form
+    priced = {**_chosen(form, table), "aim": ["amount"]}
+    try:
+        planned = service.plan(who, table.name, [_question(priced, table)])
+    except PrivacyError:
+        return form
+    widths = [*(one.width for one in planned.statistics), *(one.width for one in planned.ranges)]
+    return {**form, "within": [f"{widths[0]:.2g}"]} if widths[0] else form
 
 
 def _back(form: Fields) -> Fields:
