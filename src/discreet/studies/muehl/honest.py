@@ -34,6 +34,7 @@ from discreet.studies.study import Cell, Check, Figure, Findings, Line, Setting,
 
 MORE = 1.4
 """Labels over those of the thesis's rule, at least."""
+RUNS = 10
 CELLS = ((2.0, 0.5), (3.0, 0.5), (5.0, 0.5))
 _IMAGINED = 9  # of the votes that rules are searched on: never those that are asked
 _GUESSED = 2000
@@ -145,7 +146,7 @@ def _ran(
     counts = _units(votes, plan.assignment)
     rng = setting.rng(f"E8/{world.name}/{cell}")
     labels, right, student = [], [], []
-    for time in range(setting.times(20, quick=5)):
+    for time in range(setting.times(RUNS, quick=5)):
         order = rng.permutation(len(counts))
         found: Labels = published(counts[order], plan, bits=seeded(time))
         items, told = order[found.answered], found.labels[found.answered]
@@ -222,5 +223,5 @@ def _figure(world: World, pairs: dict[tuple[float, float], tuple[Outcome, Outcom
             Line(label="searched rule", x=x, y=tuple(p[1].labels for p in pairs.values())),
             Line(label="rule of the thesis", x=x, y=tuple(p[0].labels for p in pairs.values())),
         ),
-        note="delta 1e-5; fixed beforehand; means of 20 runs, noise drawn",
+        note=f"delta 1e-5; fixed beforehand; means of {RUNS} runs, noise drawn",
     )
