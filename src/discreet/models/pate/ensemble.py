@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -11,14 +12,31 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from discreet.accounting.personal import PersonalGuarantee
+from discreet.core import events
 from discreet.core.check import count
-from discreet.core.errors import InvalidArgument, NotCertified
+from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
+from discreet.ledger.account import Account
 from discreet.ledger.crowd import Crowd
 from discreet.models.pate.aggregate import UNANSWERED
 from discreet.models.pate.assignment import Assignment, counted
 from discreet.models.pate.plan import LabelPlan
 from discreet.models.pate.two_classes import BitPlan
 from discreet.noise.bits import Bits, system
+
+
+class Publishing(Protocol):
+    """A plan that publishes from votes by itself: `StagedPlan`, `TurnPlan`, `TestedPlan`."""
+
+    @property
+    def assignment(self) -> Assignment: ...
+
+    @property
+    def classes(self) -> int: ...
+
+    @property
+    def guarantee(self) -> PersonalGuarantee: ...
+
+    def publish(self, votes: ArrayLike, *, bits: Bits) -> Labels: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +110,17 @@ class PrivateEnsemble:
         self,
         X: ArrayLike,
         *,
-        plan: LabelPlan | BitPlan,
+        plan: LabelPlan | BitPlan | Publishing,
         crowd: Crowd | None = None,
+        account: Account | None = None,
         bits: Bits | None = None,
     ) -> Labels:
         """Publish labels of public items, in their order, until the plan is at its end.
 
-        A ``crowd`` is charged for the whole plan before the first vote is counted.
+        A ``crowd`` is charged for the whole plan before the first vote is counted, each member by
+        the own level; an ``account`` is charged for the level that pays the most. A crowd counts
+        rho: a plan whose costs have a delta of their own, `TestedPlan` or `BitPlan`, takes an
+        account.
         """
         source = system() if bits is None else bits
         if plan.assignment is not self.assignment or plan.classes != self.classes:
@@ -106,12 +128,30 @@ class PrivateEnsemble:
         if crowd is not None:
             if not source.private:
                 raise NotCertified("Labels from seeded bits are not private; nothing was charged.")
-            crowd.charge(plan.guarantee, label="labels")
-        counts = counted(self.votes(X), self.assignment, classes=self.classes)
-        return published(counts, plan, bits=source)
+            _check_rho(plan.guarantee)
+        with ExitStack() as stack:
+            if account is not None:
+                cost = plan.guarantee.worst
+                stack.enter_context(account.reserve(cost, label="labels", private=source.private))
+            if crowd is not None:
+                crowd.charge(plan.guarantee, label="labels")
+            said = self.votes(X)
+            if not isinstance(plan, LabelPlan | BitPlan):
+                return plan.publish(said, bits=source)
+            counts = counted(said, self.assignment, classes=self.classes)
+            return published(counts, plan, bits=source)
 
     def __repr__(self) -> str:
         return f"PrivateEnsemble({self.assignment.teachers} teachers, {self.classes} classes)"
+
+
+def _check_rho(cost: PersonalGuarantee) -> None:
+    """A crowd adds up rho, which a cost that is epsilon with a delta has not."""
+    if any(isinstance(each.event, events.Approx) and each.event.delta for _, each in cost.levels):
+        raise Unsupported(
+            "The costs of this plan have a delta, and a crowd counts rho: charge an account "
+            "(account=...), whose limit is an epsilon with a delta, or take a LabelPlan."
+        )
 
 
 def published(counts: NDArray[np.int64], plan: LabelPlan | BitPlan, *, bits: Bits) -> Labels:

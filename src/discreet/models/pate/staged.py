@@ -1,0 +1,291 @@
+"""Runs that go on: without the levels that have spent theirs (rule B), and with turns (M21, M26).
+
+Both are fixed before the first vote: how many questions and answers of which kind there are at most
+is public, and so is what each level pays for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.personal import PersonalGuarantee, personal
+from discreet.core import events
+from discreet.core.check import positive
+from discreet.core.errors import BudgetExceeded, InvalidArgument
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
+from discreet.models.pate.aggregate import UNANSWERED, Confident
+from discreet.models.pate.assignment import UNITS, Assignment, counted, without
+from discreet.models.pate.calibrate import scaled, target
+from discreet.models.pate.ensemble import Labels, published
+from discreet.models.pate.plan import SPARE, LabelPlan, plan_labels
+from discreet.models.pate.schedule import Schedule
+from discreet.noise.bits import Bits
+
+_MOST = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StagedPlan:
+    """Stages that follow each other; from each on, levels that have spent theirs weigh nothing.
+
+    Theorem: a run keeps ``guarantee``, whatever the votes, and so do its length and the ends of
+        its stages.
+    Proof: the largest numbers of questions and answers of each stage are fixed beforehand, and a
+        stage is a `LabelPlan`: it ends by what was published. Stages are composed one after the
+        other. Owners of a level that is left out move no vote of a stage.
+    Source: Muehl 2021 (M26, rule B), with costs that do not depend on votes.
+    """
+
+    stages: tuple[LabelPlan, ...]
+
+    @property
+    def assignment(self) -> Assignment:
+        """Of the first stage: who learns from whom never changes."""
+        return self.stages[0].assignment
+
+    @property
+    def classes(self) -> int:
+        """How many there are."""
+        return self.stages[0].classes
+
+    @property
+    def answers(self) -> int:
+        """Labels at most, over all stages."""
+        return sum(stage.answers for stage in self.stages)
+
+    @property
+    def guarantee(self) -> PersonalGuarantee:
+        """What each level pays for the whole run, fixed before the first vote."""
+        return _total(self.stages)
+
+    def publish(self, votes: ArrayLike, *, bits: Bits) -> Labels:
+        """Labels of public items in their order, from what each teacher says of each of them."""
+        said = np.asarray(votes)
+        found, asked = [], 0
+        for stage in self.stages:
+            counts = counted(said[asked:], stage.assignment, classes=self.classes)
+            one = published(counts, stage, bits=bits)
+            found.append(one.labels)
+            asked += one.asked
+        return Labels(labels=np.concatenate(found), guarantee=self.guarantee)
+
+
+def plan_stages(
+    assignment: Assignment,
+    rule: Confident,
+    limits: Mapping[str, Guarantee],
+    *,
+    classes: int,
+    answered: float,
+    items: int | None = None,
+    least: float = 0.1,
+) -> StagedPlan:
+    """The longest run, then the longest of those who have something left, and so on.
+
+    The rule is scaled to the weight that is left. It ends when less than the part ``least`` of the
+    weight is left, when nobody can pay for a label, or when all ``items`` were asked.
+    """
+    numbers = _Numbers(classes=classes, answered=answered)
+    first = plan_labels(assignment, rule, limits, classes=classes, answered=answered, items=items)
+    stages, gone = [first], set[str]()
+    whole = int(assignment.weights.sum())
+    while _anybody(assignment, gone):
+        left = None if items is None else items - sum(stage.questions for stage in stages)
+        rest = without(assignment, gone) if gone else assignment
+        part = Fraction(int(rest.weights.sum()), whole)
+        if part < least or left == 0:
+            break
+        smaller = scaled(rule, part)
+        short = set(_passed([*stages, numbers.stage(1, rest, smaller, left)], limits))
+        if short:  # who cannot pay for one more label takes no further part
+            gone |= short
+        else:
+            stages.append(numbers.longest(stages, rest, smaller, limits, items=left))
+    return StagedPlan(stages=tuple(stages))
+
+
+def _anybody(assignment: Assignment, gone: set[str]) -> bool:
+    """Whether a teacher is left that no level which is gone has taught."""
+    taken = np.zeros(assignment.teachers, dtype=np.bool_)
+    for name, block in zip(assignment.names, assignment.blocks, strict=True):
+        if name in gone:
+            taken[slice(*block)] = True
+    return not taken.all()
+
+
+def _passed(stages: Sequence[LabelPlan], limits: Mapping[str, Guarantee]) -> list[str]:
+    """The levels whose limits these stages would pass."""
+    spent = _total(stages)
+    return [name for name in spent if _over(spent[name], limits[name])]
+
+
+def _over(spent: Guarantee, limit: Guarantee) -> bool:
+    epsilon, delta = target(limit)
+    return spent.epsilon(delta) > epsilon
+
+
+def _total(stages: Sequence[LabelPlan]) -> PersonalGuarantee:
+    first, *others = (stage.guarantee for stage in stages)
+    return sum(others, start=first)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Numbers:
+    """How many questions go with how many answers."""
+
+    classes: int
+    answered: float
+
+    def stage(
+        self, answers: int, rest: Assignment, rule: Confident, items: int | None
+    ) -> LabelPlan:
+        questions = questions_for(answers, self.answered)
+        questions = questions if items is None else min(questions, items)
+        return LabelPlan(
+            assignment=rest, rule=rule, classes=self.classes, questions=questions, answers=answers
+        )
+
+    def longest(
+        self,
+        before: Sequence[LabelPlan],
+        rest: Assignment,
+        rule: Confident,
+        limits: Mapping[str, Guarantee],
+        *,
+        items: int | None,
+    ) -> LabelPlan:
+        """The longest stage that keeps every limit; one label does."""
+        most = _MOST if items is None else items
+        low, high = 1, 2
+        while high <= most and not _passed([*before, self.stage(high, rest, rule, items)], limits):
+            low, high = high, 2 * high
+        high = min(high, most + 1)
+        while high - low > 1:
+            middle = (low + high) // 2
+            over = _passed([*before, self.stage(middle, rest, rule, items)], limits)
+            low, high = (low, middle) if over else (middle, high)
+        return self.stage(low, rest, rule, items)
+
+
+def questions_for(answers: int, answered: float) -> int:
+    """Questions that go with so many answers, if this share of them is answered."""
+    return math.ceil(answers / answered * (SPARE if answered < 1 else 1))
+
+
+# ── turns ────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnPlan:
+    """Item t is voted on by those whose turn it is in slot t of the cycle (M21).
+
+    Theorem: a run keeps ``guarantee``, and so does its length.
+    Proof: each slot has at most ``questions`` questions and ``answers`` answers, fixed beforehand;
+        after its last answer a slot asks nothing more, which follows from what was published. A
+        teacher pays for the slots in which it has a turn, by its weight there. The weights of any
+        teacher of a level, in falling order, are at most those that are charged.
+    Source: Muehl 2021, section 5.2, with costs that do not depend on votes.
+    """
+
+    schedule: Schedule
+    rule: Confident
+    classes: int
+    questions: int
+    """Of each slot."""
+    answers: int
+    """Of each slot."""
+
+    @property
+    def assignment(self) -> Assignment:
+        """Of the first slot: who learns from whom is the same in all."""
+        return self.schedule.slots[0]
+
+    @property
+    def guarantee(self) -> PersonalGuarantee:
+        """What each level pays for the whole run, fixed before the first vote."""
+        return personal({name: self._paid(name) for name in self.assignment.names})
+
+    def publish(self, votes: ArrayLike, *, bits: Bits) -> Labels:
+        """Labels of public items; -1 also where a slot asks no more."""
+        said = np.asarray(votes)
+        length = len(self.schedule.slots)
+        labels = np.full(min(len(said), self.questions * length), UNANSWERED, dtype=np.int64)
+        for place, slot in enumerate(self.schedule.slots):
+            plan = LabelPlan(
+                assignment=slot,
+                rule=self.rule,
+                classes=self.classes,
+                questions=self.questions,
+                answers=self.answers,
+            )
+            items = np.arange(place, len(labels), length)
+            one = published(counted(said[items], slot, classes=self.classes), plan, bits=bits)
+            labels[items[: one.asked]] = one.labels
+        return Labels(labels=labels, guarantee=self.guarantee)
+
+    def _paid(self, name: str) -> Guarantee:
+        first = self.assignment
+        block = first.blocks[first.names.index(name)]
+        weights = np.stack([slot.weights[slice(*block)] for slot in self.schedule.slots])
+        # Falling order for each teacher, then the largest at each place: more than anyone pays.
+        worst = np.sort(weights, axis=0)[::-1].max(axis=1)
+        total = Guarantee(events.NOTHING, Relation.ADD_REMOVE)
+        for weight, slots in zip(*np.unique(worst[worst > 0], return_counts=True), strict=True):
+            share = Fraction(int(weight)) ** 2
+            ask = self._event(self.rule.sigma_threshold, share, 1)
+            tell = self._event(self.rule.sigma_votes, 2 * share, self.classes)
+            times = int(slots)
+            total = total + ask * (self.questions * times) + tell * (self.answers * times)
+        return total
+
+    def _event(self, sigma: Number, square: Fraction, dimension: int) -> Guarantee:
+        variance = (positive("sigma", sigma) * UNITS) ** 2
+        event = events.DiscreteGaussian(variance, square, dimension)
+        return Guarantee(event, Relation.ADD_REMOVE)
+
+
+def plan_turns(
+    schedule: Schedule,
+    rule: Confident,
+    limits: Mapping[str, Guarantee],
+    *,
+    classes: int,
+    answered: float,
+) -> TurnPlan:
+    """The longest run with turns that keeps every level's limit; see `plan.plan_labels`."""
+    if not 0 < answered <= 1:
+        raise InvalidArgument(f"answered must lie in (0, 1], got {answered}.")
+    names = schedule.slots[0].names
+    if sorted(limits) != list(names):
+        raise InvalidArgument(f"limits must name the levels {', '.join(names)}.")
+
+    def plan(answers: int) -> TurnPlan:
+        return TurnPlan(
+            schedule=schedule,
+            rule=rule,
+            classes=classes,
+            questions=questions_for(answers, answered),
+            answers=answers,
+        )
+
+    def fits(answers: int) -> bool:
+        spent = plan(answers).guarantee
+        return not any(_over(spent[name], limits[name]) for name in names)
+
+    if not fits(1):
+        raise BudgetExceeded("A level's limit does not pay for one label in each slot.")
+    low, high = 1, 2
+    while high < _MOST and fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return plan(low)

@@ -1,0 +1,216 @@
+"""Runs that go on without who has spent it all, and runs with turns: limits, lengths, charges."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn.naive_bayes import GaussianNB
+
+import discreet
+from discreet.accounting.filters import rho_of
+from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, Unsupported
+from discreet.models.pate.aggregate import UNANSWERED, Confident
+from discreet.models.pate.assignment import UNITS, upsampling, weighting
+from discreet.models.pate.calibrate import sensitivities
+from discreet.models.pate.ensemble import PrivateEnsemble
+from discreet.models.pate.plan import LabelPlan, plan_labels
+from discreet.models.pate.propose import TestedPlan
+from discreet.models.pate.schedule import vanishing
+from discreet.models.pate.smooth import CostRelease
+from discreet.models.pate.staged import StagedPlan, TurnPlan, plan_stages, plan_turns
+from discreet.models.pate.two_classes import plan_bits
+from discreet.noise.bits import seeded
+
+DELTA = 1e-5
+LIMITS = {"open": discreet.approx(2, DELTA), "strict": discreet.approx(1, DELTA)}
+PEOPLE = {"open": 50, "strict": 50}
+RULE = Confident(threshold=200, sigma_threshold=150, sigma_votes=40)
+
+
+def even(**weights):
+    return weighting(250, people=PEOPLE, sensitivities={"open": 1, "strict": 1, **weights})
+
+
+def within(plan, limits=LIMITS):
+    spent = plan.guarantee.epsilons(DELTA)
+    return all(spent[name] <= float(limit.event.epsilon) for name, limit in limits.items())
+
+
+def test_rule_b_goes_on_without_the_strict():
+    first = plan_labels(even(), RULE, LIMITS, classes=10, answered=0.58)
+    plan = plan_stages(even(), RULE, LIMITS, classes=10, answered=0.58)
+    assert plan.stages[0].answers == first.answers == 53
+    assert [stage.answers for stage in plan.stages] == [53, 33]
+    assert within(plan)
+    spent = plan.guarantee.epsilons(DELTA)
+    assert spent["strict"] == pytest.approx(first.guarantee.epsilons(DELTA)["strict"])
+    assert spent["open"] > 1.9
+    later = plan.stages[1]
+    assert later.assignment.shares["strict"] == 0
+    # Noise in proportion to the weight that is left.
+    assert float(later.rule.sigma_votes) == pytest.approx(20)
+    # One label more would pass the limit of the open.
+    longer = LabelPlan(
+        assignment=later.assignment,
+        rule=later.rule,
+        classes=10,
+        questions=later.questions + 2,
+        answers=later.answers + 1,
+    )
+    assert not within(StagedPlan(stages=(plan.stages[0], longer)))
+
+
+def test_rule_b_has_nothing_to_add_where_all_end_together():
+    together = even(**sensitivities(LIMITS))
+    plan = plan_stages(together, RULE, LIMITS, classes=10, answered=0.58)
+    assert len(plan.stages) == 1
+    assert plan.answers == plan_labels(together, RULE, LIMITS, classes=10, answered=0.58).answers
+
+
+def test_rule_b_ends_with_upsampling_and_with_the_items():
+    """Every teacher learns from the strict: nobody is left without them."""
+    copied = upsampling(250, copies={"open": 1, "strict": 1})
+    assert len(plan_stages(copied, RULE, LIMITS, classes=10, answered=0.58).stages) == 1
+    few = plan_stages(even(), RULE, LIMITS, classes=10, answered=0.58, items=30)
+    assert sum(stage.questions for stage in few.stages) <= 30
+    wide = plan_stages(even(), RULE, LIMITS, classes=10, answered=0.58, least=0.6)
+    assert len(wide.stages) == 1
+
+
+def test_a_staged_run_goes_on_where_the_last_stage_ended():
+    small = Confident(threshold=2, sigma_threshold=Fraction(1, 10), sigma_votes=Fraction(1, 10))
+    assignment = weighting(4, people=PEOPLE, sensitivities={"open": 1, "strict": 1})
+    make = {"assignment": assignment, "rule": small, "classes": 2}
+    plan = StagedPlan(
+        stages=(
+            LabelPlan(**make, questions=6, answers=3),
+            LabelPlan(**make, questions=4, answers=9),
+        )
+    )
+    votes = np.zeros((12, 4), dtype=np.int64)
+    votes[1] = votes[3:] = 1
+    votes[0] = [0, 0, 1, 1]  # no clear winner: 2 votes, at the threshold
+    found = plan.publish(votes, bits=seeded(2))
+    # Three answers end the first stage; then four questions.
+    assert 3 <= found.asked - 4 <= 4
+    told = found.labels[1:]
+    assert (told == votes[1 : found.asked, 0]).all()
+
+
+def test_turns_keep_every_limit_and_are_the_longest():
+    schedule = vanishing(250, people=PEOPLE, turns={"open": 4, "strict": 1})
+    plan = plan_turns(schedule, RULE, LIMITS, classes=10, answered=0.58)
+    assert within(plan)
+    assert plan.answers * 4 == 72
+    # Weighting is better, and doing without personal budgets worse (M21).
+    weighted = plan_labels(
+        even(**sensitivities(LIMITS)), RULE, LIMITS, classes=10, answered=0.58
+    ).answers
+    assert 53 < plan.answers * 4 < weighted
+    longer = TurnPlan(
+        schedule=schedule,
+        rule=RULE,
+        classes=10,
+        questions=plan.questions + 2,
+        answers=plan.answers + 1,
+    )
+    assert not within(longer)
+
+
+def test_turns_charge_no_less_than_any_teacher_moves():
+    """By brute force over teachers: squared weights of all slots, questions and answers apart."""
+    schedule = vanishing(13, people={"open": 5, "strict": 8}, turns={"open": 5, "strict": 2})
+    plan = TurnPlan(schedule=schedule, rule=RULE, classes=3, questions=3, answers=2)
+    for name, block in zip(plan.assignment.names, plan.assignment.blocks, strict=True):
+        charged = float(rho_of(plan.guarantee[name].event))
+        for teacher in range(*block):
+            weights = [int(slot.weights[teacher]) for slot in schedule.slots]
+            rho = sum(
+                3 * w**2 / (2 * (150 * UNITS) ** 2) + 2 * w**2 / (40 * UNITS) ** 2 for w in weights
+            )
+            assert rho <= charged * (1 + 1e-12)
+            assert rho > 0.8 * charged
+
+
+def test_turns_publish_by_slot():
+    schedule = vanishing(6, people={"open": 3, "strict": 3}, turns={"open": 2, "strict": 1})
+    calm = Confident(threshold=0, sigma_threshold=Fraction(1, 100), sigma_votes=Fraction(1, 100))
+    plan = TurnPlan(schedule=schedule, rule=calm, classes=2, questions=3, answers=2)
+    votes = np.arange(10)[:, None] // 2 % 2 * np.ones(6, dtype=np.int64)
+    found = plan.publish(votes, bits=seeded(1)).labels
+    # Two answers a slot, then nothing more is asked there.
+    assert found.tolist() == [0, 0, 1, 1, UNANSWERED, UNANSWERED]
+
+
+@pytest.fixture(scope="module")
+def ensemble():
+    rng = np.random.default_rng(0)
+    x = rng.normal(0, 1, (400, 2))
+    y = (x[:, 0] > 0).astype(int)
+    assignment = weighting(20, people=PEOPLE, sensitivities={"open": 2, "strict": 1})
+    made = PrivateEnsemble(GaussianNB(), assignment=assignment, classes=2)
+    levels = np.where(np.arange(400) % 2, "open", "strict")
+    return made.fit(x, y, owners=np.arange(400), levels=levels)
+
+
+SMALL = Confident(threshold=10, sigma_threshold=20, sigma_votes=20)
+ITEMS = np.random.default_rng(1).normal(0, 1, (30, 2))
+
+
+def plans(ensemble):
+    """Each with costs that have a delta of their own, or not."""
+    assignment = ensemble.assignment
+    release = CostRelease(order=4.0, b=0.01, sigma=40.0, tau=40.0, failure=1e-6)
+    names = assignment.names
+    tested = TestedPlan(
+        assignment=assignment,
+        rule=SMALL,
+        classes=2,
+        questions=30,
+        allowed=dict.fromkeys(names, 1.0),
+        releases=dict.fromkeys(names, release),
+        delta=1e-6,
+    )
+    bits = plan_bits(assignment, SMALL, LIMITS, answered=0.5, items=30)
+    staged = plan_stages(assignment, SMALL, LIMITS, classes=2, answered=0.5, items=30)
+    return {"tested": tested, "bits": bits, "staged": staged}
+
+
+@pytest.mark.parametrize("kind", ["tested", "bits", "staged"])
+def test_an_account_pays_for_any_plan_before_a_vote(ensemble, kind, tmp_path, monkeypatch):
+    plan = plans(ensemble)[kind]
+    with discreet.Ledger(f"sqlite:///{tmp_path}/b.db") as ledger:
+        account = ledger.account("labels", limit=discreet.approx(20, 1e-3))
+        found = ensemble.label(ITEMS, plan=plan, account=account)
+        assert found.guarantee == plan.guarantee
+        assert account.spent.epsilon(1e-4) > 0
+        with pytest.raises(NotCertified):
+            ensemble.label(ITEMS, plan=plan, account=account, bits=seeded(1))
+        poor = ledger.account("poor", limit=discreet.approx(0.01, 1e-9))
+        monkeypatch.setattr(ensemble, "votes", lambda _: pytest.fail("votes were counted"))
+        with pytest.raises(BudgetExceeded):
+            ensemble.label(ITEMS, plan=plan, account=poor)
+
+
+def test_a_crowd_refuses_costs_with_a_delta_and_says_what_to_do(ensemble, tmp_path):
+    made = plans(ensemble)
+    limits = {"open": discreet.zcdp(100), "strict": discreet.zcdp(100)}
+    with discreet.Ledger(f"sqlite:///{tmp_path}/b.db") as ledger:
+        crowd = ledger.crowd("all", limits=limits, members=["a", "b"], levels=["open", "strict"])
+        for kind in ("tested", "bits"):
+            with pytest.raises(Unsupported, match="account"):
+                ensemble.label(ITEMS, plan=made[kind], crowd=crowd)
+        assert not crowd.spent().any()
+        ensemble.label(ITEMS, plan=made["staged"], crowd=crowd)
+        assert crowd.spent().all()
+
+
+def test_what_is_refused():
+    schedule = vanishing(6, people={"open": 3, "strict": 3}, turns={"open": 2, "strict": 1})
+    with pytest.raises(InvalidArgument, match="answered"):
+        plan_turns(schedule, RULE, LIMITS, classes=2, answered=0)
+    with pytest.raises(InvalidArgument, match="levels"):
+        plan_turns(schedule, RULE, {"open": LIMITS["open"]}, classes=2, answered=1)
+    loud = Confident(threshold=1, sigma_threshold=Fraction(1, 10), sigma_votes=Fraction(1, 10))
+    with pytest.raises(BudgetExceeded):
+        plan_turns(schedule, loud, LIMITS, classes=2, answered=1)
