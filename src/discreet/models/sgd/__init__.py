@@ -9,6 +9,7 @@ from discreet.models.sgd.classifier import PrivateLogisticRegression
 from discreet.models.sgd.full_batch import NoisyDescent, noisy_descent
 from discreet.models.sgd.laplace_steps import LaplaceDescent, laplace_descent
 from discreet.models.sgd.objectives import Huber, Logistic, Objective, Softmax, Squared, faults
+from discreet.models.sgd.personal_classifier import PersonalLogisticRegression
 from discreet.models.sgd.perturbed import OutputPerturbation, output_perturbation
 from discreet.models.sgd.perturbed_logistic import PerturbedLogisticRegression
 from discreet.models.sgd.regressors import PrivateHuberRegressor, PrivateRidge
@@ -22,6 +23,7 @@ __all__ = [
     "NoisyDescent",
     "Objective",
     "OutputPerturbation",
+    "PersonalLogisticRegression",
     "PerturbedLogisticRegression",
     "PowerSchedule",
     "PrivateHuberRegressor",

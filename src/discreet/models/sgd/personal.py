@@ -143,7 +143,7 @@ def _drawn(
 
 
 def _noise(limit: Guarantee, run: Descent) -> Fraction:
-    epsilon, delta = _target(limit)
+    epsilon, delta = limit_target(limit)
     budget = Budget.of(
         relation=Relation.ADD_REMOVE, epsilon=epsilon, delta=delta, rho=None, mu=None
     )
@@ -152,7 +152,7 @@ def _noise(limit: Guarantee, run: Descent) -> Fraction:
 
 def _rate(limit: Guarantee, run: Descent) -> Fraction:
     """The largest rate, within a part of 2**-10, at which the run keeps a limit."""
-    epsilon, delta = _target(limit)
+    epsilon, delta = limit_target(limit)
 
     def kept(rate: Fraction) -> bool:
         spent = cost(relation=Relation.ADD_REMOVE, rate=rate, steps=run.steps, noise=run.noise)
@@ -166,7 +166,8 @@ def _rate(limit: Guarantee, run: Descent) -> Fraction:
     return low
 
 
-def _target(limit: Guarantee) -> tuple[Fraction, Fraction]:
+def limit_target(limit: Guarantee) -> tuple[Fraction, Fraction]:
+    """Epsilon and delta of a level's limit."""
     if limit.relation is not Relation.ADD_REMOVE:
         raise Unsupported("Personal descent is accounted under Relation.ADD_REMOVE only.")
     match limit.event:
