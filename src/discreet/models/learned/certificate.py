@@ -17,7 +17,7 @@ from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.core.exact import Number
 from discreet.mechanisms.divergence import exact_delta
 from discreet.models.learned.metrics import Floats, Metric, UnitCount, WindowGroups
-from discreet.models.learned.ranges import Ranges
+from discreet.models.learned.ranges import Ranges, clipped
 
 Adjacency: TypeAlias = Literal["replace", "step"]
 Pair: TypeAlias = tuple[Any, Any]
@@ -201,8 +201,9 @@ def certify_drawn(
     low_other, high_other = ranges.ranges(other)
     gaps = np.max([high - low, high - low_other, high_other - low], axis=0)
     for lifted, lowered in itertools.product(_ADVERSARIES, repeat=2):
-        up, down = np.full(len(one), lifted), np.full(len(one), lowered)
-        gaps = np.maximum(gaps, np.abs(ranges.clip(up, one) - ranges.clip(down, other)))
+        up = clipped(np.full(len(one), lifted), low, high, step=ranges.step)
+        down = clipped(np.full(len(one), lowered), low_other, high_other, step=ranges.step)
+        gaps = np.maximum(gaps, np.abs(up - down))
     at = int(gaps.argmax())
     empties = np.flatnonzero((low > high) | (low_other > high_other))
     return RangeCertificate(
