@@ -119,6 +119,7 @@ class Forked:
                 with log.open("ab") as file:
                     os.dup2(file.fileno(), 1)
                     os.dup2(file.fileno(), 2)
+                sys.stderr = os.fdopen(2, "w", buffering=1)
                 from discreet.apps.web.serve import run
 
                 run(config)
