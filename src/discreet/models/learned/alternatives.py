@@ -14,8 +14,8 @@ from discreet.models.learned.choose import Task
 from discreet.models.learned.mechanism import ask_alternative
 from discreet.noise.bits import seeded
 
-RUNS = 8
-_MOST = 400
+RUNS = 6
+_MOST = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +27,8 @@ class Rated:
     error: float
 
 
-def rate(name: str, mechanism: Mechanism, task: Task, *, shape: Shape, origin: float) -> Rated:
-    """Release public inputs a few times, with bits that are good for nothing else.
-
-    Refused: what is under another relation, or promises less than is asked for.
-    """
+def check(name: str, mechanism: Mechanism, task: Task) -> None:
+    """Refuse what is under another relation, or promises less than is asked for."""
     if task.adjacency.group > 1:
         raise InvalidArgument("alternatives protect one record: leave them out for a group.")
     guarantee = mechanism.guarantee
@@ -42,6 +39,10 @@ def rate(name: str, mechanism: Mechanism, task: Task, *, shape: Shape, origin: f
         )
     if guarantee.epsilon(float(task.delta)) > float(task.epsilon) * (1 + 1e-12):
         raise InvalidArgument(f"The alternative {name!r} promises less than what is asked for.")
+
+
+def rate(name: str, mechanism: Mechanism, task: Task, *, shape: Shape, origin: float) -> Rated:
+    """Release public inputs a few times, with bits that are good for nothing else."""
     few, bits = task.sample(_MOST), seeded(0)
     errors = [
         abs(ask_alternative(mechanism, shape.given(rows), bits) - origin - said)

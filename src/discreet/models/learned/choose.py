@@ -10,18 +10,27 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
+from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.core.exact import Number
 from discreet.mechanisms.loss import mean_absolute
 from discreet.models.inputs import Floats
 from discreet.models.learned.adjacency import Adjacency
-from discreet.models.learned.candidates import Candidate, Constant, ConstantWindow, Learned
+from discreet.models.learned.candidates import (
+    Candidate,
+    Constant,
+    ConstantWindow,
+    Fitted,
+    Learned,
+    Trees,
+)
 from discreet.models.learned.constant import to_steps
 from discreet.models.learned.mechanism import law_of, make_noise
 from discreet.models.learned.metrics import Metric, UnitCount
-from discreet.models.learned.posterior import Posterior
+from discreet.models.learned.posterior import Posterior, constant_error
 from discreet.noise.law import Ints
 
 STEPS = 512
@@ -30,8 +39,11 @@ of it, so that few laws of noise are needed."""
 OCTAVES = 7
 SHARES = (1.0, 0.5)
 WIDTHS = (0.125, 0.25, 0.5, 1.0)
+CELLS = (3, 6)
 FOLDS = 5
 FINALISTS = 6
+WORTH = 0.99
+"""What costs budget must be better than a public constant, by more than chance."""
 _FIRST_LOOK = 240
 _SECOND_LOOK = 400
 
@@ -77,31 +89,33 @@ def choose(task: Task, *, extra: Iterable[Candidate] = ()) -> list[Score]:
     """All finalists, best first."""
     few = task.sample(_FIRST_LOOK)
     split = _folds(len(few.said), 3)[:1]
-    tried = [score(few, one, split) for one in (*starters(task), *extra)]
-    best = _best(tried, FINALISTS)
+    tried = [_tried(few, one, split) for one in (*starters(task), *extra)]
+    best = _best((one for one in tried if one is not None), FINALISTS)
     most = task.sample(_SECOND_LOOK)
     folds = _folds(len(most.said), FOLDS)
     known: dict[Candidate, Score] = {}
 
-    def judged(one: Candidate) -> Score:
-        if one not in known:
-            known[one] = score(most, one, folds)
-        return known[one]
+    def judged(one: Candidate) -> None:
+        found = None if one in known else _tried(most, one, folds)
+        if found is not None:
+            known[one] = found
 
     for one in baselines(task):
         judged(one)
     for found in best:
         judged(found.candidate)
     _climb(known, judged)
-    return _best(known.values(), len(known))
+    ranked = _best(known.values(), len(known))
+    free = next(one for one in ranked if one.candidate.width == 0)
+    if ranked[0].error > WORTH * free.error:
+        return [free, *(one for one in ranked if one is not free)]
+    return ranked
 
 
-def _climb(known: dict[Candidate, Score], judged: Callable[[Candidate], Score]) -> None:
+def _climb(known: dict[Candidate, Score], judged: Callable[[Candidate], None]) -> None:
     """From the best one, go on while a neighbouring setting is better."""
     for _ in range(6):
         top = _best(known.values(), 1)[0]
-        if not isinstance(top.candidate, Learned):
-            return
         for other in _around(top.candidate):
             judged(other)
         if _best(known.values(), 1)[0] is top:
@@ -112,13 +126,20 @@ def _best(scores: Iterable[Score], most: int) -> list[Score]:
     return sorted(scores, key=lambda one: one.error)[:most]
 
 
-def _around(one: Learned) -> list[Candidate]:
+def _around(one: Candidate) -> list[Candidate]:
     """Wider and narrower by an eighth to a quarter, steeper and flatter."""
+    if one.width == 0:
+        return []
+    widths = [_normal(round(one.width * factor), one.step) for factor in (0.75, 4 / 3)]
+    if isinstance(one, ConstantWindow | Fitted):
+        return [replace(one, width=width, step=step) for width, step in widths]
+    if not isinstance(one, Learned | Trees):
+        return []
     share = one.slope / one.width
-    found: list[Candidate] = []
-    for factor in (Fraction(3, 4), Fraction(4, 3)):
-        width, step = _normal(round(one.width * factor), one.step)
-        found.append(replace(one, width=width, step=step, slope=math.floor(share * width)))
+    found: list[Candidate] = [
+        replace(one, width=width, step=step, slope=math.floor(share * width))
+        for width, step in widths
+    ]
     slopes = {math.floor(other * one.width) for other in (share * 0.75, min(1.0, share / 0.75))}
     return found + [replace(one, slope=slope) for slope in sorted(slopes - {one.slope})]
 
@@ -137,6 +158,14 @@ def _folds(size: int, folds: int) -> list[Ints]:
     """Inputs to judge by, fold by fold."""
     order = np.random.default_rng(1).permutation(size)
     return [np.sort(part) for part in np.array_split(order, min(folds, size))]
+
+
+def _tried(task: Task, candidate: Candidate, folds: Sequence[Ints]) -> Score | None:
+    """The score; None for what cannot be built from these inputs."""
+    try:
+        return score(task, candidate, folds)
+    except (InvalidArgument, NotCertified):
+        return None
 
 
 def score(task: Task, candidate: Candidate, folds: Sequence[Ints]) -> Score:
@@ -160,7 +189,7 @@ def _judge(task: Task, candidate: Candidate, places: Ints, said: Floats) -> Scor
     if noise is None:
         return Score(
             candidate=candidate,
-            error=bias,
+            error=constant_error(said) if task.post_process else bias,
             bias=bias,
             noise=0.0,
             pairs=(places, said),
@@ -202,6 +231,39 @@ def starters(task: Task) -> list[Candidate]:
                 )
                 for share in SHARES
             ]
+    for metric, words in _cells(task):
+        found += [
+            Fitted(metric=metric, width=width, step=step, describes=words)
+            for width, step in _sensitivities(task)
+        ]
+    return found
+
+
+def envelopes(task: Task, trees: tuple[Any, ...], *, origin: float) -> list[Candidate]:
+    """Ranges around trees, in steps of a factor of two, where one whole record may change."""
+    if not trees or task.adjacency.level != "record" or task.adjacency.group > 1:
+        return []
+    shape = task.inputs.shape[1], task.inputs.shape[2]
+    return [
+        Trees(trees=trees, origin=origin, shape=shape, slope=width, width=width, step=step)
+        for width, step in _sensitivities(task)
+    ]
+
+
+def _cells(task: Task) -> list[tuple[Metric, str]]:
+    """Cells between quantiles of public inputs, for each attribute."""
+    if task.adjacency.given is not None or task.adjacency.level == "count":
+        return []
+    if task.adjacency.group > 1:
+        return []
+    found = []
+    for many in CELLS:
+        levels = np.arange(1, many) / many
+        cuts = [
+            np.unique(np.quantile(task.inputs[:, :, j], levels)).tolist()
+            for j in range(task.inputs.shape[2])
+        ]
+        found.append((task.adjacency.cells(cuts), f"{many} cells"))
     return found
 
 

@@ -210,9 +210,10 @@ class LearnedMechanism(Mechanism):
     def _noisy(self, rows: Floats, bits: Bits) -> tuple[float, float]:
         """The noisy number, and the estimate from it."""
         low, high = self.model.ranges(rows[None])
-        said = self.box.ask(rows)  # about a copy: the ranges are made
-        steps = int(clipped([said - self.origin], low, high, step=self.step)[0])
+        steps = int(low[0])
         if self.noise is not None:
+            said = self.box.ask(rows) - self.origin  # about a copy: the ranges are made
+            steps = int(clipped([said], low, high, step=self.step)[0])
             steps = int(np.asarray(self.noise.release(steps, bits=bits)).item())
         noisy = float(steps * self.step) + self.origin
         if self.posterior is None:

@@ -16,9 +16,10 @@ from discreet.ledger.account import Account
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.models.inputs import LARGEST, Bounds, Floats
 from discreet.models.learned.adjacency import Adjacency, Level
-from discreet.models.learned.alternatives import rate
+from discreet.models.learned.alternatives import check, rate
 from discreet.models.learned.blackbox import BlackBox, Shape, cube
-from discreet.models.learned.choose import Score, Task, choose
+from discreet.models.learned.candidates import trees_of
+from discreet.models.learned.choose import Score, Task, choose, envelopes
 from discreet.models.learned.mechanism import Expected, LearnedMechanism, law_of, make_noise
 from discreet.models.learned.metrics import Metric
 from discreet.models.learned.posterior import Posterior
@@ -84,7 +85,10 @@ def wrap(  # noqa: PLR0913 - each has a default and a name
         delta=dlt,
         post_process=post_process,
     )
-    scores = choose(task)
+    for name, one in (alternatives or {}).items():
+        check(name, one, task)
+    trees = trees_of(function)
+    scores = choose(task, extra=envelopes(task, trees, origin=origin))
     rated = [
         rate(name, one, task, shape=shape, origin=origin)
         for name, one in (alternatives or {}).items()
