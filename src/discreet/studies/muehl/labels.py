@@ -41,7 +41,10 @@ from discreet.studies.muehl.votes import DELTA, WORLDS, World
 from discreet.studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
 
 CELLS = tuple((high, share) for high in HIGHS for share in SHARES)
-UPSAMPLED = ((1.5, 0.5), (2.0, 0.25), (2.0, 0.5), (3.0, 0.5))
+UPSAMPLED = {
+    "MNIST": ((1.5, 0.5), (2.0, 0.25), (2.0, 0.5), (2.0, 0.75), (3.0, 0.5), (5.0, 0.25)),
+    "Adult": ((1.5, 0.5), (2.0, 0.25), (2.0, 0.5), (3.0, 0.5)),
+}
 """Cells for which teachers with shared records are trained: 312 to 625 for each."""
 WAYS = ("upsampling", "vanishing", "weighting")
 NEAR = 0.10
@@ -83,12 +86,12 @@ def runs_of(setting: Setting, world: World, way: str, cell: tuple[float, float])
     ensembles, shuffles = repetitions(setting)
     if way == "upsampling":
         panel = copied(setting, world, cell, needed(world, cell))
-        return tuple(until(panel, menu(cell[0]), rng) for _ in range(shuffles))
+        return tuple(until(panel, menu(cell[0]), rng) for _ in range(ensembles * shuffles))
     if way == "vanishing":
         return tuple(
             vanished(setting, world, run, cell, rng)
             for run in range(ensembles)
-            for _ in range(VANISHING_RUNS)
+            for _ in range(setting.times(VANISHING_RUNS, quick=2))
         )
     made = []
     for run in range(ensembles):
@@ -108,17 +111,19 @@ def counts(setting: Setting, world: World) -> Mapping[str, Mapping[tuple[float, 
     return {
         way: {
             cell: np.array([run.labels for run in runs_of(setting, world, way, cell)], dtype=float)
-            for cell in cells(setting, way)
+            for cell in cells(setting, world, way)
         }
         for way in WAYS
     }
 
 
-def cells(setting: Setting, way: str = "weighting") -> tuple[tuple[float, float], ...]:
+def cells(
+    setting: Setting, world: World, way: str = "weighting"
+) -> tuple[tuple[float, float], ...]:
     """A quick run has fewer; so has upsampling, whose teachers are trained for every cell."""
     if setting.quick:
         return tuple(cell for cell in CELLS if cell[0] in (2.0, 3.0))
-    return UPSAMPLED if way == "upsampling" else CELLS
+    return UPSAMPLED[world.name] if way == "upsampling" else CELLS
 
 
 @cache
@@ -203,7 +208,7 @@ def _orders(
     source = Claims(source="Section 6.3")
     mean = {way: {cell: float(v.mean()) for cell, v in each.items()} for way, each in found.items()}
     made = []
-    for cell in cells(setting):
+    for cell in cells(setting, world):
         v, w = mean["vanishing"][cell], mean["weighting"][cell]
         tail = f"{world.name}/{cell[0]:g}, {cell[1]:.0%}"
         if cell in mean["upsampling"]:
@@ -225,7 +230,7 @@ def _orders(
     for way in ("upsampling", "weighting"):
         grown = min(
             mean[way][(high, more)] / mean[way][(high, less)]
-            for high in {cell[0] for cell in cells(setting)}
+            for high in {cell[0] for cell in cells(setting, world)}
             for less, more in pairwise(SHARES)
             if {(high, less), (high, more)} <= set(mean[way])
             and LABELS[world.name][way][high, more] is not None
@@ -319,8 +324,8 @@ def _figure(
     setting: Setting, world: World, found: Mapping[str, Mapping[tuple[float, float], Floats]]
 ) -> Figure:
     lines = []
-    for high in sorted({cell[0] for cell in cells(setting)}):
-        at = [cell for cell in cells(setting) if cell[0] == high]
+    for high in sorted({cell[0] for cell in cells(setting, world)}):
+        at = [cell for cell in cells(setting, world) if cell[0] == high]
         lines.append(
             Line(
                 label=f"weighting, (1, {high:g})",

@@ -33,9 +33,9 @@ from discreet.studies.study import Setting
 
 ORDERS: Floats = np.arange(2.0, 51.0)
 """Of the thesis."""
-ENSEMBLES, SHUFFLES = 3, 5
+ENSEMBLES, SHUFFLES = 2, 8
 """Ensembles, and orders of the items with noise of their own for each."""
-VANISHING_RUNS = 2
+VANISHING_RUNS = 4
 """Orders of the items with vanishing, whose costs take longer."""
 _ENDLESS = 1e9
 _SHORT = 700
