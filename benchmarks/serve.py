@@ -1,6 +1,6 @@
 """``python -m benchmarks.serve``: fifty analysts at once against one server on this machine.
 
-Each analyst moves a slider (a plan every 0.4 s), and after ten plans releases a statistic of a
+Each analyst moves a slider (a plan every second), and after twenty plans releases a statistic of a
 million rows and waits for the answer. There is no peer to compare with: what is told are
 latencies as the analysts see them, what was refused, and whether the ledger agrees with them.
 """
@@ -36,8 +36,9 @@ from discreet.apps.web.store import open_store
 from discreet.ledger.ledger import Ledger
 
 ROWS = 1_000_000
-PLANS = 10
-PACE_S = 0.4
+PLANS = 20
+PACE_S = 1.0
+WAIT_S = 20
 _CONFIG = """
 [server]
 address = "127.0.0.1:{port}"
@@ -108,15 +109,15 @@ class Analyst(threading.Thread):
 
     def _release(self, asked: dict[str, Any], request_id: str) -> None:
         started = time.perf_counter()
-        body = {"statistics": [asked], "request_id": request_id}
+        body = {"statistics": [asked], "request_id": request_id, "wait": WAIT_S}
         while True:
             status, job = self._sent("POST", "/api/v1/tables/visits/releases", body)
             if status != 429:
                 break
             time.sleep(0.5)
         while status < 300 and job["state"] in ("queued", "running"):
-            time.sleep(0.05)
-            status, job = self._sent("GET", f"/api/v1/releases/{job['id']}", None)
+            address = f"/api/v1/releases/{job['id']}?wait={WAIT_S}"
+            status, job = self._sent("GET", address, None)
         if status < 300 and job["state"] == "done":
             self._seen.releases.append(time.perf_counter() - started)
             value = json.dumps(job["result"], sort_keys=True)

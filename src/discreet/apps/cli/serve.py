@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from discreet.core.errors import Unsupported
+
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -41,8 +43,11 @@ def serve() -> None:
 def run(config: Path | None, *, demo: bool, folder: Path, address: str, workers: int) -> None:
     """Run the service of a CONFIG until it is told to stop."""
     from discreet.apps.web import config as configs
-    from discreet.apps.web import serve as server
 
+    try:
+        from discreet.apps.web import serve as server
+    except ModuleNotFoundError:
+        raise Unsupported("A server needs more libraries: pip install 'discreet[web]'.") from None
     if demo == (config is not None):
         raise click.UsageError("Name a CONFIG, or use --demo.")
     if demo:

@@ -29,7 +29,7 @@ Statistics = Annotated[list[dict[str, Any]], Field(min_length=1, max_length=50)]
 Name = Annotated[str, Path(min_length=1, max_length=64)]
 Seconds = Annotated[float, Field(ge=0, le=25, allow_inf_nan=False)]
 Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-_LOOK_S, _LOOK_STORE_S = 0.01, 0.25
+_LOOK_S, _LOOK_STORE_S = 0.02, 0.2
 OPEN = ("queued", "running")
 
 

@@ -105,7 +105,7 @@ class _Named:
         return isinstance(other, _Named) and other.table is self.table
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _question(named: _Named, text: str) -> Question:
     table = named.table
     limit = {table.currency: 1}
@@ -178,7 +178,7 @@ def _after(shown: BudgetShown, cost: float) -> float:
     return max(shown.remaining - cost, 0.0)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _public(named: _Named, text: str, *, compare: bool) -> Mapping[str, Any]:
     """All of a plan that does not depend on who asks."""
     table, found = named.table, _question(named, text)

@@ -21,7 +21,7 @@ from discreet.ledger.store import StoreFailure
 from discreet.table.release import Release, read_receipt
 from discreet.table.work import answer_held, hold
 
-_LOOK_S = 0.5
+_LOOK_S = 0.2
 """So often a runner looks for jobs that others have left."""
 _FAILED = "The release failed; what was reserved for it stays spent. Ask the owner."
 
