@@ -11,6 +11,8 @@ from html.parser import HTMLParser
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from discreet.apps.web import config
 from discreet.apps.web.app import build
@@ -382,6 +384,15 @@ def test_the_way_back_finds_the_form_as_it_was(ana):
     assert re.search(r'value="place" checked', page.text)
 
 
+def test_something_similar_can_be_planned_from_a_release(ana):
+    page, _ = ana.released({**COUNT, "kind": "units", "by": "place"})
+    asked = Hidden()
+    asked.feed(page.text)
+    again = ana.post("/tables/people/plan", {**asked.fields, "back": "1"})
+    assert re.search(r'<option value="units" selected>', again.text)
+    assert re.search(r'value="place" checked', again.text)
+
+
 def test_ranges_are_released_and_drawn(ana):
     form = {**COUNT, "kind": "ranges", "of": "age", "workload": "all", "amount": "1"}
     page, _ = ana.released(form)
@@ -402,6 +413,56 @@ def test_a_release_of_somebody_else_is_not_there(people):
 def test_a_release_of_nonsense_is_refused(ana, text):
     answer = ana.post("/tables/people/release", {"statistics": text, "request_id": "one"})
     assert answer.status_code == 422
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda one: (
+        st.lists(one, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["kind", "of", "by", "where", "column", "cut", "in", "bins", "levels"])
+            | st.text(max_size=5),
+            one,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(asked=st.lists(JSON, max_size=3), kind=st.sampled_from(["count", "mean", "ranges"]))
+def test_no_nonsense_breaks_a_page(ana, asked, kind):
+    text = json.dumps(asked)
+    forms = (
+        {**COUNT, "kind": kind, "kept": text},
+        {**COUNT, "kind": kind, "kept": text, "drop": "0"},
+        {"statistics": text, "back": "1"},
+    )
+    for form in forms:
+        assert ana.post("/tables/people/plan", form).status_code in (200, 422)
+    assert ana.post("/tables/people/confirm", forms[0]).status_code in (200, 422)
+
+
+FIELDS = (
+    *("kind", "of", "by", "cut", "points", "levels", "edges", "rows", "bins", "amount", "within"),
+    *("aim", "measure", "delta", "where_column_1", "where_test_1", "where_value_1", "name"),
+    *("rows_per_unit", "workload", "method", "other", "also", "kept"),
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    form=st.dictionaries(
+        st.sampled_from(FIELDS),
+        st.sampled_from(["age", "place", "ill", "mean", "quantiles", "ranges", "in", "1e400", "-1"])
+        | st.sampled_from(["0", "1e-300", "9" * 30, "1, 2", "2, 1", "nan", "inf", "within", "rho"])
+        | st.text(max_size=8),
+        max_size=10,
+    )
+)
+def test_no_fields_break_a_page(ana, form):
+    assert ana.post("/tables/people/plan", form).status_code == 200
 
 
 # ── ledger, audits, leakage ───────────────────────────────────────────────────────────────────

@@ -130,12 +130,16 @@ def words(asked: Mapping[str, Any]) -> str:
     title = asked.get("name")
     if title:
         return str(title)
-    of = asked.get("of", "")
-    listed = ", ".join(map(str, of)) if isinstance(of, list) else str(of)
-    groups = asked.get("by", [])
-    by = ", ".join(one if isinstance(one, str) else str(one.get("column")) for one in groups)
+    listed, by = _names(asked.get("of")), _names(asked.get("by"))
     kind = KINDS.get(str(asked.get("kind")), KINDS["count"]).words
     return kind + (f" of {listed}" if listed else "") + (f" by {by}" if by else "")
+
+
+def _names(given: object) -> str:
+    """Columns by their names, as far as they have some."""
+    several = given if isinstance(given, list) else [] if given is None else [given]
+    names = [one.get("column", "…") if isinstance(one, Mapping) else one for one in several]
+    return ", ".join(map(str, names))
 
 
 def group_counts(asked: Mapping[str, Any], columns: Sequence[ColumnShown]) -> list[int]:
@@ -305,8 +309,18 @@ def whole(text: str, where: str) -> int:
     return found
 
 
-def fields_of(asked: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The fields of a form that asks a question: the inverse of ``question``."""
+def fields_of(asked: Mapping[str, Any]) -> Fields:
+    """The fields of a form that asks a question: the inverse of ``question``.
+
+    A script may ask what no form can; then the form is a new one.
+    """
+    try:
+        return _fields_of(asked)
+    except (AttributeError, LookupError, StopIteration, TypeError):
+        return FIRST
+
+
+def _fields_of(asked: Mapping[str, Any]) -> dict[str, list[str]]:
     made: dict[str, list[str]] = {"kind": [str(asked.get("kind", "count"))], "aim": ["amount"]}
     simple = ("name", "rows", "method", "workload", "delta", "within", *LIMITS)
     made |= {name: [str(asked[name])] for name in simple if name in asked}

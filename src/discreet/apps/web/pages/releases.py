@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, cast
 
 from fastapi import APIRouter, Request
@@ -41,7 +42,8 @@ def release(request: Request, who: Who, service: Serving, number: str) -> HTMLRe
             "protects": first.protects,
             "receipt": first.receipt,
         }
-    return page(request, "release.html", job=job, **found)
+    asked = json.dumps([dict(one) for one in job.statistics])
+    return page(request, "release.html", job=job, statistics=asked, **found)
 
 
 @router.get("/releases/{number}/{kind}")

@@ -48,6 +48,10 @@
     if (event.detail.xhr.status === 401) location.assign("/login");
   });
 
-  document.addEventListener("DOMContentLoaded", () => begin(document));
+  document.addEventListener("DOMContentLoaded", () => {
+    begin(document);
+    const here = document.querySelector("nav [aria-current]");
+    here?.scrollIntoView({ block: "nearest", inline: "center" });
+  });
   document.addEventListener("htmx:afterSwap", () => begin(document));
 })();
