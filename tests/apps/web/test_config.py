@@ -1,12 +1,16 @@
 """What a configuration may say; rates; what is asked too much at once."""
 
+import json
+from contextlib import suppress
+from dataclasses import asdict
+
 import pytest
 
 from discreet.apps.web import config as configs
 from discreet.apps.web import planning
 from discreet.apps.web import rate as rates
 from discreet.apps.web.metrics import Metrics
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, PrivacyError
 
 TABLE = """
 [[table]]
@@ -175,3 +179,24 @@ def test_metrics_count(read):
     assert 'discreet_request_seconds_bucket{route="/tables/{name}",le="0.025"} 0' in text
     assert "EVIL" not in text
     assert "discreet_releases_waiting 2" in text
+
+
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        {"kind": "count", "epsilon": 1, "within": 10**400},
+        {"kind": "count", "epsilon": 10**400},
+        {"kind": "count", "epsilon": 1e-320},
+        {"kind": "count", "rho": 1e-320},
+        {"kind": "ranges", "of": "age", "epsilon": 1e-300},
+        {"kind": "ranges", "of": "age", "rho": 1e300},
+        {"kind": "count", "epsilon": 1, "name": "half \ud800 of it"},
+        {"kind": "mean", "of": "age", "epsilon": 1, "rows": 10**400},
+    ],
+)
+def test_extremes_are_answered_or_refused_with_words(read, statistic):
+    table = read("").tables["people"]
+    with suppress(PrivacyError):
+        asked = planning.question(table, [statistic])
+        found = planning.plan(table, asked, account=None, shown=None, compare=True)
+        json.dumps(asdict(found), allow_nan=False).encode()

@@ -26,7 +26,7 @@ from discreet.apps.web.people import Person, Role
 from discreet.apps.web.service import Service
 
 Statistics = Annotated[list[dict[str, Any]], Field(min_length=1, max_length=50)]
-Name = Annotated[str, Path(min_length=1, max_length=64)]
+Name = Annotated[str, Path(min_length=1, max_length=64, pattern="^[A-Za-z0-9_-]+$")]
 Seconds = Annotated[float, Field(ge=0, le=25, allow_inf_nan=False)]
 Amount = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _LOOK_S, _LOOK_STORE_S = 0.02, 0.2
@@ -80,7 +80,7 @@ class ToAdd(Strict):
 class ToLimit(Strict):
     """What a person may spend from a table: epsilon, epsilon and delta, rho, or mu."""
 
-    table: Annotated[str, Field(min_length=1, max_length=64)]
+    table: Annotated[str, Field(min_length=1, max_length=64, pattern="^[A-Za-z0-9_-]+$")]
     epsilon: Amount | None = None
     delta: Amount | None = None
     rho: Amount | None = None

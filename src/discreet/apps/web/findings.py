@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -27,10 +28,10 @@ from discreet.apps.web.answers import (
     NoiseShown,
 )
 from discreet.apps.web.planning import canonical
-from discreet.apps.web.problems import Busy
+from discreet.apps.web.problems import Busy, understood
 from discreet.apps.web.store import now
 from discreet.core import check
-from discreet.core.errors import InvalidArgument, PrivacyError
+from discreet.core.errors import InvalidArgument
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.store import Store
 
@@ -160,11 +161,10 @@ def leakage(given: Mapping[str, Any]) -> LeakageShown:
     if not _TURN.acquire(timeout=_TURN_S):
         raise Busy("Another model is being looked at; try again soon.")
     try:
-        return _leakage(text)
-    except (ArithmeticError, MemoryError, TypeError, ValueError) as error:
-        if isinstance(error, PrivacyError):
-            raise
-        raise InvalidArgument("model: cannot be computed; check its numbers.") from None
+        with understood("model"):
+            found = _leakage(text)
+            json.dumps(asdict(found), allow_nan=False)  # what is not finite is refused
+            return found
     finally:
         _TURN.release()
 

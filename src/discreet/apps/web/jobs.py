@@ -96,8 +96,7 @@ class Queue:
 
     def submit(self, order: Order) -> Row:
         """A job for a request; the same request again is the same job."""
-        if not 0 < len(order.request_id) <= _LONGEST or not order.request_id.isprintable():
-            raise InvalidArgument(f"request_id must be 1 to {_LONGEST} printable characters.")
+        check_request(order.request_id)
         with self._store.write() as session:
             known = _by_request(session, order.person, order.request_id)
             if known is None:
@@ -213,6 +212,16 @@ class Queue:
             raise Busy("Many releases are waiting; nothing was spent. Send the request again.")
         if _waiting(session, person) >= self._rates.queue_per_person:
             raise Busy("Many of your releases are waiting; nothing was spent. Wait for them.")
+
+
+def check_request(request_id: object) -> None:
+    """Refuse what cannot be kept as the name of a request."""
+    if (
+        not isinstance(request_id, str)
+        or not 0 < len(request_id) <= _LONGEST
+        or not request_id.isprintable()
+    ):
+        raise InvalidArgument(f"request_id must be 1 to {_LONGEST} printable characters.")
 
 
 def _waiting(session: Session, person: str | None = None) -> int:

@@ -7,7 +7,7 @@ import math
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -29,8 +29,8 @@ from discreet.apps.web.answers import (
     Structure,
 )
 from discreet.apps.web.config import TableConfig
-from discreet.apps.web.problems import Busy
-from discreet.apps.web.sizes import check_sizes
+from discreet.apps.web.problems import Busy, understood
+from discreet.apps.web.sizes import check_amounts, check_sizes
 from discreet.core import events
 from discreet.core.errors import BudgetExceeded, InvalidArgument, PrivacyError
 from discreet.ledger.account import Account
@@ -86,10 +86,12 @@ def question(table: TableConfig, statistics: object) -> Question:
 
 def canonical(statistics: object) -> str:
     """One text for one list of questions."""
-    try:
-        return json.dumps(statistics, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    except (ValueError, TypeError, RecursionError):
-        raise InvalidArgument("statistics must be made of what JSON knows.") from None
+    with understood("statistics"):
+        text = json.dumps(
+            statistics, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
+        )
+        text.encode()  # half of a character cannot be stored or sent back
+        return text
 
 
 class _Named:
@@ -114,14 +116,11 @@ def _question(named: _Named, text: str) -> Question:
     if heavy and not _TURN.acquire(timeout=_TURN_S):
         raise Busy("Other plans are being made; try again soon.")
     try:
-        check_sizes(given, table.setting)
-        found = asked(given, setting=table.setting, limit=limit)
-        return Question(text=text, asked=found, work=found.work())
-    except PrivacyError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-        # Only what the caller wrote was looked at, so nothing private can have caused this.
-        raise InvalidArgument("statistics: cannot be understood; check types and sizes.") from None
+        with understood("statistics"):
+            check_sizes(given, table.setting)
+            found = asked(given, setting=table.setting, limit=limit)
+            check_amounts(found)
+            return Question(text=text, asked=found, work=found.work())
     finally:
         if heavy:
             _TURN.release()
@@ -158,10 +157,12 @@ def plan(
     standing = _limit(table)
     if account is not None:
         standing = Standing(name=account.name, limit=account.limit, account=account)
-    cost = _cost(asked_for.guarantee, standing.limit)
+    with understood("statistics"):
+        cost = _cost(asked_for.guarantee, standing.limit)
+        public = _public(_Named(table), asked_for.text, compare=compare)
     return Planned(
         table=table.name,
-        **_public(_Named(table), asked_for.text, compare=compare),
+        **public,
         cost=cost,
         share=_share(cost, standing.limit),
         budget=shown,
@@ -194,9 +195,13 @@ def _public(named: _Named, text: str, *, compare: bool) -> Mapping[str, Any]:
                 curve=_curve(named, _unpriced(raw[place]), made.rows),
             )
         statistics[place] = made
+    shown = tuple(statistics[place] for place in sorted(statistics))
+    ranges = tuple(_ranges(table, one) for one in work.ranges)
+    content = [*map(asdict, shown), *map(asdict, ranges)]
+    json.dumps(content, allow_nan=False)  # what is not finite is refused
     return {
-        "statistics": tuple(statistics[place] for place in sorted(statistics)),
-        "ranges": tuple(_ranges(table, one) for one in work.ranges),
+        "statistics": shown,
+        "ranges": ranges,
         "worth": worth_of(found),
         "promise": plainly(found.guarantee),
         "protects": protection(setting),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from discreet.core.errors import (
@@ -45,6 +47,15 @@ class Problem:
     detail: str
 
 
+_NONSENSE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 _KNOWN: tuple[tuple[type[PrivacyError], int, str], ...] = (
     (SignInNeeded, 401, "sign-in-needed"),
     (Forbidden, 403, "forbidden"),
@@ -59,6 +70,17 @@ _KNOWN: tuple[tuple[type[PrivacyError], int, str], ...] = (
     (InvalidArgument, 422, "invalid-argument"),
     (StoreFailure, 503, "store-failure"),
 )
+
+
+@contextmanager
+def understood(what: str) -> Iterator[None]:
+    """Around code that sees nothing but what the caller wrote: what fails there is their words."""
+    try:
+        yield
+    except PrivacyError:
+        raise
+    except _NONSENSE:
+        raise InvalidArgument(f"{what}: cannot be understood; check types and sizes.") from None
 
 
 def problem_of(error: PrivacyError) -> Problem:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 from discreet.apps import declared
-from discreet.apps.web import downloads, findings, log, overview, planning, tables
+from discreet.apps.web import downloads, findings, jobs, log, overview, planning, tables
 from discreet.apps.web.answers import (
     AuditShown,
     BudgetShown,
@@ -29,7 +29,7 @@ from discreet.apps.web.config import Config, TableConfig
 from discreet.apps.web.jobs import Order, Queue, Row
 from discreet.apps.web.log import Note
 from discreet.apps.web.people import ROLES, Known, People, Person, Role
-from discreet.apps.web.problems import Busy, Forbidden, NotFound
+from discreet.apps.web.problems import Busy, Forbidden, NotFound, understood
 from discreet.apps.web.runner import Runner
 from discreet.apps.web.store import open_store
 from discreet.core import check
@@ -100,6 +100,7 @@ class Service:
         """
         _only(who, "owner", "analyst")
         config = self._table(table)
+        jobs.check_request(request_id)
         found = planning.question(config, statistics)
         account = self.budgets.paying(who, config)
         known = self.queue.find(who.name, request_id)
@@ -217,8 +218,9 @@ class Service:
         """From now on a person may spend this much, in a new account under the table's."""
         _only(who, "owner")
         config = self._table(table)
-        allowance = declared.limit(dict(limit), config.setting.relation)
-        account = self.budgets.set_limit(name, config, allowance)
+        with understood("limit"):
+            allowance = declared.limit(dict(limit), config.setting.relation)
+            account = self.budgets.set_limit(name, config, allowance)
         return tables.standing(account.name, account.limit, self.budgets.remaining(account))
 
     # ── life ─────────────────────────────────────────────────────────────────

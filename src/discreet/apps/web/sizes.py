@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
-from discreet.apps.asked import asked
+from discreet.apps.asked import Asked, asked
 from discreet.core.errors import InvalidArgument
 from discreet.data.expression import Expression
 from discreet.queries.ask import Query
@@ -19,6 +20,8 @@ from discreet.queries.ranges.question import RangeQuery
 
 MOST_CELLS = 65_536
 """Groups of a statistic (times bins, for quantiles), or cells of ranges."""
+LEAST, MOST = Fraction(1, 10**9), Fraction(10**6)
+"""Of an epsilon or a rho."""
 _BINS = 64
 """Counted for quantiles that leave the number of bins to the design."""
 _PRICE = ("epsilon", "delta", "rho", "within")
@@ -40,6 +43,17 @@ def check_sizes(statistics: list[Any], setting: Setting) -> None:
             f"statistics: {sum(cells):,} groups or cells are more than the {MOST_CELLS:,} that "
             "this server answers at once; cut columns into fewer parts, or list keys."
         )
+
+
+def check_amounts(found: Asked) -> None:
+    """Refuse amounts that nobody means: arithmetic has its limits there."""
+    budgets = [one.budget for one in found.statistics] + [one.budget for one in found.ranges]
+    for budget in budgets:
+        amount = budget.epsilon if budget.rho is None else budget.rho
+        if amount is None or not LEAST <= amount <= MOST:
+            raise InvalidArgument(
+                f"statistics: an amount must lie between {float(LEAST):g} and {float(MOST):g}."
+            )
 
 
 def _groups(query: Query, setting: Setting) -> int:
