@@ -30,7 +30,8 @@ from discreet.models.learned.candidates import (
 from discreet.models.learned.constant import to_steps
 from discreet.models.learned.mechanism import law_of, make_noise
 from discreet.models.learned.metrics import Metric, UnitCount
-from discreet.models.learned.posterior import Posterior, constant_error
+from discreet.models.learned.posterior import Posterior, constant_error, noise_nodes
+from discreet.models.learned.summed import Summed, sums
 from discreet.noise.law import Ints
 
 STEPS = 512
@@ -133,7 +134,7 @@ def _around(one: Candidate) -> list[Candidate]:
     widths = [_normal(round(one.width * factor), one.step) for factor in (0.75, 4 / 3)]
     if isinstance(one, ConstantWindow | Fitted):
         return [replace(one, width=width, step=step) for width, step in widths]
-    if not isinstance(one, Learned | Trees):
+    if not isinstance(one, Learned | Summed | Trees):
         return []
     share = one.slope / one.width
     found: list[Candidate] = [
@@ -197,7 +198,8 @@ def _judge(task: Task, candidate: Candidate, places: Ints, said: Floats) -> Scor
         )
     law = law_of(noise)
     spread = mean_absolute(law) * step
-    raw, refined = bias + spread, math.inf
+    noisy = places[:, None] + noise_nodes(law)
+    raw, refined = float(np.abs(noisy * step - said[:, None]).mean()), math.inf
     if task.post_process:
         refined = Posterior(clipped=places, said=said, law=law).expected_error()
     return Score(
@@ -219,8 +221,10 @@ def baselines(task: Task) -> list[Candidate]:
 def starters(task: Task) -> list[Candidate]:
     """Where the search begins: baselines, and learned ranges in steps of a factor of two."""
     found = baselines(task)
+    widths = _sensitivities(task, count=task.adjacency.level == "count")
+    found += sums(_metrics(task)[0][0], widths, columns=task.inputs[0].size)
     for metric, words in _metrics(task):
-        for width, step in _sensitivities(task, count=task.adjacency.level == "count"):
+        for width, step in widths:
             found += [
                 Learned(
                     metric=metric,
