@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-
 from fastapi import APIRouter, FastAPI
 from fastapi.staticfiles import StaticFiles
 
 from discreet.apps.web.pages import leakage, login, people, records, releases, tables
-from discreet.apps.web.pages.render import problem_page
+from discreet.apps.web.pages.render import STATIC, problem_page
 
 __all__ = ["install", "problem_page", "router"]
 
@@ -20,5 +18,4 @@ for _part in (login, tables, releases, records, leakage, people):
 def install(app: FastAPI) -> None:
     """Pages, and the files that they need."""
     app.include_router(router, include_in_schema=False)
-    folder = str(files("discreet.apps.web") / "static")
-    app.mount("/static", StaticFiles(directory=folder), name="static")
+    app.mount("/static", StaticFiles(directory=str(STATIC)), name="static")

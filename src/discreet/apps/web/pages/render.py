@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.resources import files
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -15,6 +17,7 @@ from discreet.apps.web.people import Person, Role
 from discreet.apps.web.problems import Problem
 from discreet.report.fluid import number
 
+STATIC = files("discreet.apps.web") / "static"
 _EVERY: tuple[Role, ...] = ("owner", "analyst", "auditor")
 _MENU: tuple[tuple[str, str, tuple[Role, ...]], ...] = (
     ("/tables", "Tables", ("owner", "analyst")),
@@ -109,6 +112,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,
     )
     filters: Mapping[str, Any] = {
         "n": _short,
@@ -118,7 +122,16 @@ def _environment() -> Environment:
         "sentence": _sentence,
     }
     made.filters.update(filters)
+    made.globals["shipped"] = _fingerprint()
     return made
+
+
+def _fingerprint() -> str:
+    """Of the files that are shipped: a browser that keeps old ones asks for the new."""
+    found = sha256()
+    for name in ("app.js", "htmx.min.js", "style.css"):
+        found.update((STATIC / name).read_bytes())
+    return found.hexdigest()[:12]
 
 
 _TEMPLATES = _environment()
