@@ -14,7 +14,7 @@ from discreet.mechanisms.personal import exponential as pe
 from discreet.mechanisms.personal.exponential import personal_count, personal_quantile
 from discreet.mechanisms.personal.partition import privacy_aware, utility_based
 from discreet.mechanisms.personal.sampling import PersonalSample, personal_sample
-from discreet.mechanisms.personal.stretching import stretched_sum
+from discreet.mechanisms.personal.stretching import stretched_quantile, stretched_sum
 from discreet.noise.bits import seeded
 from discreet.noise.laplace import DiscreteLaplace
 from tests.laws import ALPHA
@@ -343,6 +343,58 @@ def test_no_neighbour_of_a_stretched_sum_passes_the_own_budget():
             worst[names[i]] = max(worst[names[i]], loss)
     # Attained, and never passed.
     assert [worst[name] for name in names] == pytest.approx([0.5, 1.0, 2.0], abs=1e-9)
+
+
+@pytest.mark.parametrize("quantile", [0, 0.5, 1])
+@pytest.mark.parametrize("anchor", [0, 1, 3])
+def test_no_neighbour_of_a_stretched_quantile_passes_the_own_budget(quantile, anchor):
+    """All data of three people; the loss between two exact values is their distance over s."""
+    menu = {name: MENU[name] for name in ("b", "c", "e")}
+    names = ["b", "c", "e"]
+    mechanism = stretched_quantile(menu, quantile=quantile, lower=0, upper=3, anchor=anchor)
+    assert mechanism.guarantee.epsilons() == {"b": 0.5, "c": 1.0, "e": 2.0}
+    worst = dict.fromkeys(names, Fraction(0))
+    for values in itertools.product(range(4), repeat=3):
+        here = mechanism.exact(np.array(values), names)
+        for i, other in itertools.product(range(3), range(4)):
+            near = np.array(values)
+            near[i] = other
+            loss = abs(here - mechanism.exact(near, names)) / mechanism._scale
+            worst[names[i]] = max(worst[names[i]], loss)
+    for name in names:
+        assert worst[name] <= Fraction(str(BUDGETS[name]))
+    if (quantile, anchor) in ((0, 3), (1, 0)):
+        assert worst == {name: Fraction(str(BUDGETS[name])) for name in names}
+
+
+def test_a_stretched_quantile_is_pulled_to_its_anchor():
+    menu = {name: MENU[name] for name in ("b", "e")}
+    mechanism = stretched_quantile(menu, lower=0, upper=100, anchor=50)
+    # The open are used as they are; the strict at a quarter of their distance.
+    assert mechanism.exact(np.array([90, 90, 90]), ["e", "e", "e"]) == 4 * 40
+    assert mechanism.exact(np.array([90, 90, 90]), ["b", "b", "b"]) == 40
+    values, levels = np.array([10, 80, 90, 200, 90], dtype=np.uint8), ["b", "e", "e", "e", "b"]
+    # Pulled values are 40, 60, 80, 90 and 100 (clipped): the middle one is 80.
+    assert mechanism.exact(values, levels) == 4 * 30
+    assert all(0 <= mechanism.release(values, levels, bits=seeded(i)) <= 100 for i in range(50))
+    with pytest.raises(InvalidArgument, match="anchor must lie"):
+        stretched_quantile(menu, lower=1, upper=2, anchor=0)
+    with pytest.raises(OutOfDomain, match="whole"):
+        mechanism.release([0.5], ["b"])
+    fine = {"x": pure(Fraction(1, 3**30), relation=Relation.REPLACE_ONE), **menu}
+    with pytest.raises(InvalidArgument, match="too many digits"):
+        stretched_quantile(fine, lower=0, upper=2**40)
+
+
+def test_pulling_values_out_of_their_bounds_would_break_the_promise():
+    """M32: x / y between 1 and 2. Shrinking y towards 0 doubles how far x moves the result."""
+
+    def furthest(anchor):
+        y = anchor + 0.5 * (np.linspace(1, 2, 101) - anchor)
+        return float((2 / y - 1 / y).max())
+
+    assert furthest(1) <= 1
+    assert furthest(0) == pytest.approx(2)
 
 
 def test_a_stretched_sum_is_that_of_weighted_values():

@@ -27,6 +27,9 @@ from discreet.core.errors import (
     Unsupported,
 )
 from discreet.core.relation import Relation
+from discreet.leakage import exact
+from discreet.leakage.audit import audit_case
+from discreet.leakage.case import Case
 from discreet.ledger.account import Receipt
 from discreet.noise.bits import seeded
 from discreet.queries import personal as weights
@@ -237,6 +240,47 @@ def test_the_law_itself(seen, free):
         laws.append(-np.abs(points - int(exact[0])) / float(noise.scale))
     ratio = np.abs(laws[0] - laws[1]).max()
     assert 0.199999 * (1 - 2**-16) < ratio <= 0.2 * (1 + 1e-12)
+
+
+def attacked(level, claim, *, broken=False, factors=None):
+    """A count without groups, with and without a person of the level."""
+    view = opened((), None).personal(budget="consent", levels=LEVELS)
+    made = view._planned([ask.count()], "open")
+    made = made if factors is None else replace(made, factors=factors)
+    (name,) = {name for plan in made.design.passes for name in plan.aggregates}
+
+    def draw(people, n, seed):
+        # The sums as an engine would give them, one for each level.
+        tables = {x: [{name: np.array([people.get(x, 0)])}] for x in LEVELS}
+        sums, bits = made.combined(tables), seeded(seed)
+        return np.array([made.design.noisy(sums, bits=bits)[0][0].values[0] for _ in range(n)])
+
+    scale = float(made.design.questions[0].measurements[0].mechanism.guarantee.event.scale)
+    moved = 2 * made.factors[level]  # two rows of each person
+    case = Case(
+        name=f"personal count from a table, {level}",
+        claimed=claim,
+        draw=draw,
+        left={"strict": 2, "open": 2},
+        right={x: 0 if x == level else 2 for x in LEVELS},
+        laws=lambda: exact.laplace_pair(0, moved, scale=scale),
+        broken=broken,
+    )
+    return case, audit_case(case, failure=1e-7, samples=1_000, seed=4)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_an_attack_on_a_level(level):
+    case, row = attacked(level, discreet.pure(LEVELS[level]))
+    assert row.ok, row
+    true = exact.epsilon(case.laws(), 1e-9)
+    assert true.lower == pytest.approx(float(LEVELS[level]), rel=1e-4)
+
+
+def test_an_attack_on_forgotten_weights():
+    whole = dict.fromkeys(LEVELS, 1 << weights.WEIGHT_BITS)
+    _, row = attacked("strict", (0.2, 0.0), broken=True, factors=whole)
+    assert row.verdict == "BROKEN", row
 
 
 def test_who_names_several_levels_has_one(seen, free):

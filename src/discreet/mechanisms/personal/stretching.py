@@ -1,7 +1,11 @@
-"""Stretching: the stricter a person, the less the person's value weighs in a sum (M32)."""
+"""Stretching: the stricter a person, the less the person's value can move (M32).
+
+In a sum a strict value weighs less; for a quantile it is pulled towards a public anchor.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,8 +16,9 @@ from numpy.typing import ArrayLike
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.personal import PersonalGuarantee, personal
 from discreet.core import events
-from discreet.core.check import count
+from discreet.core.check import count, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.mechanisms.personal.prices import Priced
 from discreet.noise.bits import Bits, system
@@ -50,13 +55,7 @@ class StretchedSum:
     @property
     def guarantee(self) -> PersonalGuarantee:
         """What each level pays, from the noise that is drawn."""
-        span, scale = self.upper - self.lower, self._scale
-        return personal(
-            {
-                name: Guarantee(events.DiscreteLaplace(scale, price * span), Relation.REPLACE_ONE)
-                for name, price in zip(self.menu.names, self.menu.prices, strict=True)
-            }
-        )
+        return _paid(self.menu, self.upper - self.lower)
 
     @property
     def std(self) -> float:
@@ -83,6 +82,99 @@ class StretchedSum:
         return (self.upper - self.lower) / self.menu.unit
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StretchedQuantile:
+    """A quantile of whole numbers, pulled towards an anchor; made by `stretched_quantile`.
+
+    Theorem: the release keeps each level's epsilon under replace-one.
+    Proof: a value x of price p is used as ``anchor + p/P (x - anchor)``, P the largest price, which
+        lies between the bounds, as the anchor does. As a function of one value, the others fixed,
+        the k-th smallest is that value clamped between two of the others: it moves no further than
+        the value does, so by at most ``p/P (upper - lower)``. In units of 1/P all of this is whole,
+        and the noise is discrete Laplace of a scale s with ``p (upper - lower) / s`` equal to the
+        level's epsilon. (The same holds for every function that one value moves by at most a
+        known multiple of its own move; where that is not so, shrinking one value can make another
+        move the result further, as in x/y, and stretching promises nothing.)
+    Source: Alaggan, Gambs, Kermarrec 2016; Muehl 2021 (M32); the anchor and the quantile are ours.
+    Needs: a public list of people, each with a public level. The pull is bias, not noise.
+    """
+
+    menu: Priced
+    quantile: Fraction
+    lower: int
+    upper: int
+    anchor: int
+
+    @property
+    def guarantee(self) -> PersonalGuarantee:
+        """What each level pays, from the noise that is drawn."""
+        return _paid(self.menu, self.upper - self.lower)
+
+    @property
+    def std(self) -> float:
+        """Of the noise, in units of the values."""
+        return DiscreteLaplace(self._scale).std / max(self.menu.prices)
+
+    def release(self, values: ArrayLike, levels: ArrayLike, *, bits: Bits | None = None) -> float:
+        """The noisy quantile of pulled values. Values beyond the bounds are clipped to them."""
+        exact = self.exact(values, levels)
+        noise = DiscreteLaplace(self._scale).sample(1, system() if bits is None else bits)
+        found = self.anchor + Fraction(exact + int(noise[0]), max(self.menu.prices))
+        return float(min(max(found, Fraction(self.lower)), Fraction(self.upper)))
+
+    def exact(self, values: ArrayLike, levels: ArrayLike) -> int:
+        """Without noise, from the anchor, in units of 1/P: private."""
+        held = np.asarray(values)
+        if held.ndim != 1 or not np.issubdtype(held.dtype, np.integer) or not held.size:
+            raise OutOfDomain("values must be whole numbers, one for each person, at least one.")
+        codes = self.menu.codes(levels, len(held))
+        clipped = np.clip(held.astype(object), self.lower, self.upper).astype(np.int64)
+        pulled = np.array(self.menu.prices)[codes] * (clipped - self.anchor)
+        rank = max(1, math.ceil(self.quantile * len(held)))
+        return int(np.partition(pulled, rank - 1)[rank - 1])
+
+    @property
+    def _scale(self) -> Fraction:
+        return (self.upper - self.lower) / self.menu.unit
+
+
+def stretched_quantile(
+    limits: Mapping[str, Guarantee],
+    *,
+    quantile: Number = 0.5,
+    lower: int,
+    upper: int,
+    anchor: int | None = None,
+) -> StretchedQuantile:
+    """A quantile in which each person is protected with the epsilon of the own level.
+
+    Values of strict people are pulled towards ``anchor``, a public guess of the answer between the
+    bounds (by default their middle). ``quantile=0`` is the minimum, 1 the maximum.
+
+    >>> from discreet.accounting.guarantee import pure
+    >>> menu = {"strict": pure(0.5, relation=Relation.REPLACE_ONE),
+    ...         "open": pure(2, relation=Relation.REPLACE_ONE)}
+    >>> stretched_quantile(menu, lower=0, upper=100).guarantee.epsilons()
+    {'open': 2.0, 'strict': 0.5}
+    """
+    low, high = _bounds(lower, upper)
+    middle = (low + high) // 2 if anchor is None else count("anchor", anchor, minimum=-(2**40))
+    if not low <= middle <= high:
+        raise InvalidArgument(
+            f"anchor must lie between lower and upper, got {anchor}: pulled values must stay there."
+        )
+    menu = Priced.of(limits)
+    if (high - low) * max(menu.prices) >= 1 << 61:
+        raise InvalidArgument("limits have too many digits for exact values; round them down.")
+    return StretchedQuantile(
+        menu=menu,
+        quantile=probability("quantile", quantile),
+        lower=low,
+        upper=high,
+        anchor=middle,
+    )
+
+
 def stretched_sum(limits: Mapping[str, Guarantee], *, lower: int, upper: int) -> StretchedSum:
     """A sum in which each person is protected with the epsilon of the own level.
 
@@ -93,7 +185,23 @@ def stretched_sum(limits: Mapping[str, Guarantee], *, lower: int, upper: int) ->
     >>> mechanism.guarantee.epsilons()
     {'open': 2.0, 'strict': 0.5}
     """
-    low, high = count("lower", lower, minimum=-(2**40)), count("upper", upper, minimum=-(2**40))
-    if not low < high:
-        raise InvalidArgument(f"lower must be below upper, got {lower} and {upper}.")
+    low, high = _bounds(lower, upper)
     return StretchedSum(menu=Priced.of(limits), lower=low, upper=high)
+
+
+def _bounds(lower: int, upper: int) -> tuple[int, int]:
+    low, high = count("lower", lower, minimum=-(2**40)), count("upper", upper, minimum=-(2**40))
+    if not low < high <= 2**40:
+        raise InvalidArgument(f"lower must be below upper, got {lower} and {upper}.")
+    return low, high
+
+
+def _paid(menu: Priced, span: int) -> PersonalGuarantee:
+    """One value moves the result by its price times the range; the noise is for the unit."""
+    scale = span / menu.unit
+    return personal(
+        {
+            name: Guarantee(events.DiscreteLaplace(scale, price * span), Relation.REPLACE_ONE)
+            for name, price in zip(menu.names, menu.prices, strict=True)
+        }
+    )
