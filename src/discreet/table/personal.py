@@ -40,7 +40,7 @@ from discreet.queries.personal import (
 from discreet.table.charge import fresh_key, reserved
 from discreet.table.levels import attached, members_only
 from discreet.table.release import Release
-from discreet.table.work import _releases as released
+from discreet.table.work import released
 
 if TYPE_CHECKING:
     from discreet.table.opened import Opened

@@ -128,7 +128,7 @@ def _answered(
         for one, counts in zip(work.ranges, tables[asked:], strict=True)
     )
     del tables
-    releases = () if work.design is None else _releases(table, work.design, noisy, receipt)
+    releases = () if work.design is None else released(table, work.design, noisy, receipt)
     return releases, ranges
 
 
@@ -146,9 +146,10 @@ def _check(table: Opened, work: Work) -> None:
         raise InvalidArgument("planned must be designed for this table's own relation.")
 
 
-def _releases(
+def released(
     table: Opened, planned: Design, noisy: list[tuple[Noisy, ...]], receipt: Receipt
 ) -> tuple[Release, ...]:
+    """The answers to a design, from its noisy parts; whoever calls has charged for them."""
     answers = [
         Answer(
             title=question.query.title,
