@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
-from scipy.optimize import linprog
 
 from discreet.core.check import count
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.exact import Number
+from discreet.models.learned.deviations import least_deviations
 from discreet.models.learned.metrics import FINE, ONE, Floats, Ints, Metric, WindowGroups
 from discreet.models.learned.ranges import (
     LARGEST_FINE,
@@ -98,7 +96,7 @@ class AdditiveClip(Ranges):
         level = _level(metric)
         most = slope / min(run_of(metric), n if level == "record" else n * d)
         target = np.asarray(y, dtype=np.float64)
-        solved = _solve(
+        solved = least_deviations(
             basis,
             target,
             most=most,
@@ -206,39 +204,3 @@ def _bases(public: Floats, knots: list[Floats], *, shared: bool) -> list[Floats]
     if shared:
         return [hats(public[:, :, j], knots[j]).sum(axis=1) for j in range(d)]
     return [hats(public[:, i, j], knots[i * d + j]) for i in range(n) for j in range(d)]
-
-
-def _solve(
-    blocks: list[Floats], y: Floats, *, most: float, tube: float, together: int
-) -> tuple[list[Floats], float]:
-    """Heights between zero and ``most`` (for ``together`` functions: in sum), and an offset."""
-    many, sizes = len(y), [block.shape[1] for block in blocks]
-    basis, total, groups = np.hstack(blocks), sum(sizes), len(sizes)
-    # Variables: heights, the highest height of each function, the offset, what is beyond the tube.
-    owner = sparse.csr_matrix(
-        (np.ones(total), (np.arange(total), np.repeat(np.arange(groups), sizes)))
-    )
-    record = sparse.kron(sparse.eye(groups // together), np.ones((1, together)))
-    fitted = sparse.csr_matrix(np.hstack([basis, np.zeros((many, groups)), np.ones((many, 1))]))
-    rows: Any = sparse.vstack(
-        [
-            sparse.hstack([fitted, -sparse.eye(many)]),
-            sparse.hstack([-fitted, -sparse.eye(many)]),
-            sparse.hstack([sparse.eye(total), -owner, sparse.csr_matrix((total, 1 + many))]),
-            sparse.hstack(
-                [
-                    sparse.csr_matrix((record.shape[0], total)),
-                    record,
-                    sparse.csr_matrix((record.shape[0], 1 + many)),
-                ]
-            ),
-        ]
-    )
-    bounds = np.concatenate([y + tube, -y + tube, np.zeros(total), np.full(record.shape[0], most)])
-    cost = np.concatenate([np.zeros(total + groups + 1), np.ones(many)])
-    limits: Any = [(0, None)] * (total + groups) + [(None, None)] + [(0, None)] * many
-    found: Any = linprog(cost, A_ub=rows.tocsr(), b_ub=bounds, bounds=limits, method="highs")
-    if found.x is None:  # a constant is always a solution
-        return [np.zeros(size) for size in sizes], float(np.median(y))
-    heights = np.split(found.x[:total], np.cumsum(sizes)[:-1])
-    return heights, float(found.x[total + groups])

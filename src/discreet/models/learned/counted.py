@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
-from scipy.optimize import linprog
 
 from discreet.core.check import count
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
-from discreet.models.learned.metrics import FINE, ONE, Floats, Ints, UnitCount
+from discreet.models.learned.deviations import least_deviations
+from discreet.models.learned.metrics import FINE, ONE, Ints, UnitCount
 from discreet.models.learned.ranges import (
     LARGEST_FINE,
     Ranges,
@@ -100,8 +98,10 @@ class CountTube(Ranges):
             np.clip(column[:, None] - curve[:-1], 0, np.diff(curve))
             for column, curve in zip(flat.T, knots, strict=True)
         ]
-        target = np.asarray(y, dtype=np.float64)
-        rises, offset = _solve(np.hstack(blocks), target, slope=slope, tube=(width - slope) / 2)
+        # Rises from -slope to slope are heights from zero to twice the slope, moved down.
+        target = np.asarray(y, dtype=np.float64) + slope * sum(b.sum(axis=1) for b in blocks)
+        heights, offset = least_deviations(blocks, target, most=2 * slope, tube=(width - slope) / 2)
+        rises = np.concatenate(heights) - slope
         most = slope << FINE
         whole = np.clip(np.rint(rises * ONE), -most, most).astype(np.int64)
         ends = np.cumsum([block.shape[1] for block in blocks])[:-1]
@@ -160,22 +160,3 @@ def _whole(name: str, values: ArrayLike) -> Ints:
     if array.size and max(abs(int(array.max())), abs(int(array.min()))) > LARGEST_FINE:
         raise InvalidArgument(f"{name} are too large: use a larger step.")
     return array.astype(np.int64)
-
-
-def _solve(basis: Floats, y: Floats, *, slope: int, tube: float) -> tuple[Floats, float]:
-    """Rises between minus and plus ``slope``, and an offset, with least deviation from y."""
-    many, total = basis.shape
-    fitted = sparse.csr_matrix(np.hstack([basis, np.ones((many, 1))]))
-    rows: Any = sparse.vstack(
-        [
-            sparse.hstack([fitted, -sparse.eye(many)]),
-            sparse.hstack([-fitted, -sparse.eye(many)]),
-        ]
-    )
-    cost = np.concatenate([np.zeros(total + 1), np.ones(many)])
-    limits: Any = [(-slope, slope)] * total + [(None, None)] + [(0, None)] * many
-    bounds = np.concatenate([y + tube, -y + tube])
-    found: Any = linprog(cost, A_ub=rows.tocsr(), b_ub=bounds, bounds=limits, method="highs")
-    if found.x is None:  # a constant is always a solution
-        return np.zeros(total), float(np.median(y))
-    return found.x[:total], float(found.x[total])
