@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from discreet.core import events
 from discreet.ledger import journal
 from discreet.ledger.account import Account
 from discreet.ledger.journal import Entry, State
+from discreet.ledger.rules import Rule
 
 _SPENDING = ("charge", "reserve", "renew", "open")
 
@@ -50,8 +52,14 @@ def course(account: Account, *, most: int = 200, points: int = 40) -> tuple[Step
             outcome = known or ("open" if content["kind"] == "reserve" else "released")
         left = None
         if i in told:
-            state = State.read(json.dumps(content["state"]))
-            left = own.rule.remaining(state.sums, state.mode or own.rule.mode(events.NOTHING))
+            left = _left(own.rule, journal.canonical(content["state"]))  # type: ignore[arg-type]  # frozen
         entry = journal.entry(content, value, relation=account.relation, outcome=outcome)
         steps.append(Step(entry=entry, remaining=left))
     return tuple(steps)
+
+
+@lru_cache(maxsize=1 << 14)
+def _left(rule: Rule, text: str) -> Fraction:
+    """What a state leaves: entries never change, so this is computed once for each."""
+    state = State.read(text)
+    return rule.remaining(state.sums, state.mode or rule.mode(events.NOTHING))
