@@ -6,7 +6,8 @@ import time
 from typing import Annotated, Any, Literal
 
 from anyio import sleep, to_thread
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Depends, Path, Query, Response
+from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field
 
 from discreet.apps.web.answers import (
@@ -44,7 +45,9 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": ProblemBody}
     for status in (400, 401, 403, 404, 408, 409, 413, 421, 422, 429, 503)
 }
-router = APIRouter(prefix="/api/v1", responses=_PROBLEMS)
+# The guard has looked at the token already; this says in the schema that there must be one.
+_TOKEN = Depends(HTTPBearer(auto_error=False, description="A token that the owner has given."))
+router = APIRouter(prefix="/api/v1", responses=_PROBLEMS, dependencies=[_TOKEN])
 
 
 class Strict(BaseModel):
