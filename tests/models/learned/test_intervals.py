@@ -200,3 +200,5 @@ def test_what_has_no_areas_is_refused():
         IntervalClip(anchors=[[0], [0]], low=[0, 1], high=[2, 2], width=2, metric=Records())
     with pytest.raises(InvalidArgument, match="as many"):
         IntervalClip(anchors=[[0]], low=[0], high=[1, 1], width=2, metric=Records())
+    with pytest.raises(InvalidArgument, match="too many steps"):
+        IntervalClip(anchors=[[0]], low=[0], high=[1], width=1 << 61, metric=Records())

@@ -242,6 +242,10 @@ def test_a35_what_would_break_the_proof_is_refused():
     ]:
         with pytest.raises(InvalidArgument):
             LooClip(**(good | {name: value}))
+    # A function may return a whole number that no double holds.
+    assert LooClip(**good).clip([10**400], [[0.0]]).tolist() == [1]
+    with pytest.raises(OutOfDomain, match="must be numbers"):
+        LooClip(**good).ranges([[10**400]])
     with pytest.raises(OutOfDomain, match=r"\(inputs, 1, 1\)"):
         LooClip(**good).ranges([[1.0, 2.0]])
     with pytest.raises(OutOfDomain, match="one for each input"):

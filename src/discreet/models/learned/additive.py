@@ -21,8 +21,9 @@ from discreet.models.learned.ranges import (
     slope_and_width,
 )
 
-# So high, doubles still tell whole numbers apart.
-_HIGHEST = 1 << 52
+# So high, doubles still tell whole numbers apart, and so many add up within 64 bits.
+_HIGHEST = 1 << 50
+_MOST_COLUMNS = 1 << 12
 
 
 class AdditiveClip(Ranges):
@@ -167,13 +168,15 @@ def _curves(
     values = tuple(np.asarray(height) for height in heights)
     if not len(places) == len(values) == columns:
         raise InvalidArgument(f"knots and heights must be {columns}, one for each attribute.")
+    if columns > _MOST_COLUMNS:
+        raise InvalidArgument(f"shape may have at most {_MOST_COLUMNS} entries, got {columns}.")
     for curve, height in zip(places, values, strict=True):
         if curve.ndim != 1 or curve.size == 0 or curve.shape != height.shape:
             raise InvalidArgument("Each of knots needs as many heights, at least one.")
         if not np.isfinite(curve).all() or (np.diff(curve) <= 0).any():
             raise InvalidArgument("knots must be finite and increasing.")
         if height.dtype.kind not in "iu" or np.abs(height).max() > _HIGHEST:
-            raise InvalidArgument("heights must be whole numbers of at most 2**52.")
+            raise InvalidArgument("heights must be whole numbers of at most 2**50.")
     return places, tuple(height.astype(np.int64) for height in values)
 
 

@@ -135,7 +135,7 @@ def closed(rise: Floats) -> Floats:
         return rise
     # A zero entry means "no arc" to the library, so zero arcs are made tiny and rounded away.
     tiny = float(rise[rise > 0].min()) * 1e-12
-    paths = shortest_path(np.where(rise > 0, rise, tiny), method="D")
+    paths = shortest_path(np.where(rise > 0, rise, tiny), method="FW")
     return np.where(paths < 1e-6 * float(rise[rise > 0].min()), 0.0, np.minimum(paths, rise))
 
 

@@ -171,11 +171,11 @@ class IntervalClip(Ranges):
         if not metric.discrete:
             raise InvalidArgument("metric must be one of cells: Records or Cells.")
         self._coordinates = metric.coordinates(self.anchors)
+        farthest = self.anchors[0].size + 1
+        if max(abs(end) for end in self.hull) + farthest * self.width > _LARGEST:
+            raise InvalidArgument("low, high and width have too many steps: use a larger step.")
         apart = metric.distances(self.anchors, self.anchors) >> FINE
         certify_intervals(self.low, self.high, apart, width=self.width)
-        farthest = apart.shape[0] + self.anchors[0].size
-        if max(abs(self.hull[0]), abs(self.hull[1])) + farthest * self.width > _LARGEST:
-            raise InvalidArgument("low, high and width have too many steps: use a larger step.")
         self._lines = _lines(metric, self._coordinates)
 
     @classmethod

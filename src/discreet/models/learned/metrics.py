@@ -39,7 +39,7 @@ def tuples(name: str, inputs: ArrayLike) -> Floats:
     """Inputs as floats (many, positions, attributes); one attribute may be left out."""
     try:
         array = np.asarray(inputs, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         array = None
     if array is None or array.ndim not in (2, 3):
         raise OutOfDomain(

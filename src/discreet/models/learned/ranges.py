@@ -67,7 +67,7 @@ def clipped(values: ArrayLike, low: Ints, high: Ints, *, step: Fraction) -> Ints
     """Values in whole steps, between the ends; what is not finite goes to the middle (A17)."""
     try:
         floats: Floats = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         floats = np.full(low.shape, np.nan)
     if floats.shape != low.shape:
         raise OutOfDomain(f"values must have shape {low.shape}, one for each input.")
