@@ -43,7 +43,7 @@ from discreet.studies.study import Cell, Check, Figure, Findings, Line, Setting,
 CELLS = tuple((high, share) for high in HIGHS for share in SHARES)
 UPSAMPLED = {
     "MNIST": ((1.5, 0.5), (2.0, 0.25), (2.0, 0.5), (2.0, 0.75), (3.0, 0.5), (5.0, 0.25)),
-    "Adult": ((1.5, 0.5), (2.0, 0.25), (2.0, 0.5), (3.0, 0.5)),
+    "Adult": ((2.0, 0.25), (2.0, 0.5), (3.0, 0.5)),
 }
 """Cells for which teachers with shared records are trained: 312 to 625 for each."""
 WAYS = ("upsampling", "vanishing", "weighting")

@@ -162,7 +162,7 @@ def _run(
     return Run(
         asked=order[: end.queries],
         told=answered[: end.queries],
-        counts=counts[: end.queries],
+        counts=counts[: end.queries].copy(),
         sigma=float(rule.sigma_votes),
         used=used,
     )
