@@ -9,7 +9,8 @@ from sklearn.tree import DecisionTreeRegressor
 
 from discreet.core.errors import InvalidArgument
 from discreet.models.learned import areas, statistics
-from discreet.models.learned.partition import Boxes, Partition, chessboard, of_cuts, of_tree
+from discreet.models.learned.envelope import leaves_of
+from discreet.models.learned.partition import Partition, chessboard, of_cuts, of_tree
 
 
 def appendix():
@@ -73,17 +74,16 @@ DRAWN = np.random.default_rng(2).uniform(size=(20_000, 3, 2))
 
 def test_a5_leaves_keep_apart_as_their_points_do():
     _x, _, tree, grid = appendix()
-    boxes = Boxes.of_tree(tree, positions=3)
+    boxes, predicted = leaves_of(tree, (3, 2))
     leaf = tree.apply(DRAWN.reshape(-1, 6))
     cells = grid.cells(DRAWN)
     apart = boxes.apart()
     assert np.array_equal(apart, apart.T)
-    by_leaf = {tuple(boxes.low[k]): k for k in range(10)}
-    assert len(by_leaf) == 10
+    assert len(predicted) == 10
     # Brute force: the fewest positions in which points of two leaves differ, on the grid of cells.
     names = np.unique(leaf)
     values = {name: tree.predict(DRAWN[leaf == name][:1].reshape(1, 6))[0] for name in names}
-    order = {float(v): k for k, v in enumerate(boxes.values)}
+    order = {float(v): k for k, v in enumerate(predicted)}
     for one, other in itertools.combinations(names, 2):
         a, b = (np.unique(cells[leaf == name], axis=0) for name in (one, other))
         least = min(int((a != row).sum(axis=1).min()) for row in b)

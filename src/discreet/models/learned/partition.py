@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,9 +46,7 @@ class Partition:
                     raise InvalidArgument("cuts must be finite, in order, and without repetition.")
         for name, ends in (("lower", self.lower), ("upper", self.upper)):
             if ends.shape != (self.positions, self.attributes) or not np.isfinite(ends).all():
-                raise InvalidArgument(
-                    f"{name} must be finite, one for each position, attribute."
-                )
+                raise InvalidArgument(f"{name} must be finite, one for each position, attribute.")
         if not (self.lower < self.upper).all():
             raise InvalidArgument("lower must lie below upper.")
 
@@ -160,44 +158,3 @@ def of_tree(tree: Any, *, positions: int, lower: float, upper: float) -> Partiti
         if feature >= 0:
             cuts[feature // d][feature % d].append(float(threshold))
     return of_cuts(cuts, lower=lower, upper=upper, of_a_tree=True)
-
-
-class Boxes:
-    """The leaves of a tree as boxes: fewer than areas, but a leaf may have many neighbours."""
-
-    def __init__(self, low: Floats, high: Floats, values: Floats, *, positions: int) -> None:
-        self.low, self.high, self.values, self.positions = low, high, values, positions
-
-    @classmethod
-    def of_tree(cls, tree: Any, *, positions: int) -> Self:
-        """Corners (leaf, column), open below and closed above, and what each leaf predicts."""
-        inner = tree.tree_
-        width = int(inner.n_features)
-        low, high = np.full((1, width), -np.inf)[0], np.full((1, width), np.inf)[0]
-        found: list[tuple[Floats, Floats, float]] = []
-        stack = [(0, low, high)]
-        while stack:
-            node, low, high = stack.pop()
-            feature = int(inner.feature[node])
-            if feature < 0:
-                found.append((low, high, float(inner.value[node].ravel()[0])))
-                continue
-            left, right = high.copy(), low.copy()
-            left[feature] = right[feature] = inner.threshold[node]
-            stack += [
-                (int(inner.children_right[node]), right, high),
-                (int(inner.children_left[node]), low, left),
-            ]
-        return cls(
-            np.array([one[0] for one in found]),
-            np.array([one[1] for one in found]),
-            np.array([one[2] for one in found]),
-            positions=positions,
-        )
-
-    def apart(self) -> Ints:
-        """Positions whose projections do not meet, for each pair of leaves (A1)."""
-        meet = (np.maximum(self.low[:, None], self.low[None]) <
-                np.minimum(self.high[:, None], self.high[None]))  # fmt: skip
-        together = meet.reshape(*meet.shape[:2], self.positions, -1).all(axis=-1)
-        return np.asarray((~together).sum(axis=-1))

@@ -130,7 +130,7 @@ def _figure(x: np.ndarray, y: np.ndarray, listed: Prototype, ours: Prototype) ->
         for name, one in (("centres, as printed", listed), ("centres, true slacks", ours))
     ]
     low, high = (end[order] * float(ours.step) for end in ours.ranges(x))
-    lines += [("lower end of the range", low), ("upper end of the range", high)]
+    lines += [("lower end", low), ("upper end", high)]
     return Figure(
         id="E2/centres",
         title="The example of the appendix",

@@ -36,7 +36,7 @@ def plane(setting: Setting) -> Findings:
         made = extended(values, slope)
         if apart:
             kept = max(abs(made[tuple(c)] - v) for c, v in zip(cells, y, strict=True)) < 1e-12
-            wrong += kept != (abs(y[0] - y[1]) <= slope * apart + 1e-12)
+            wrong += bool(kept != (abs(y[0] - y[1]) <= slope * apart + 1e-12))
         spread = [np.ptp(made, axis=axis).max() for axis in range(4)]
         gap = max(gap, float(max(spread)) - slope)
         away = np.min([np.abs(made - made[tuple(cell)]) for cell in cells], axis=0)

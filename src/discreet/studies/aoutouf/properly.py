@@ -150,7 +150,7 @@ def properly(setting: Setting) -> Findings:
             _line("ours", {size: one + size for size, (one, _) in ours.items()}),
             _line("ours, bias alone", {size: one for size, (one, _) in ours.items()}),
             _line("constant window", {0: constant} | {s: v + s for s, v in window.items()}),
-            _line("thesis's search, true slacks", {s: v + s for s, v in thesis.items()}),
+            _line("thesis's search", {s: v + s for s, v in thesis.items()}),
         ),
         note=f"exact expectation of the noise; {ANCHORS} public anchors, {place.name}",
     )

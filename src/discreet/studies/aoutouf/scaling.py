@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -105,12 +106,11 @@ def _figure() -> Figure:
         id="E7/size",
         title="What must be kept",
         x="positions",
-        y="numbers",
+        y="digits of how many numbers",
         lines=(
-            Line(label="all areas, three cells", x=tuple(map(float, n)), y=tuple(3.0**n)),
-            Line(label="all areas, ten cells", x=tuple(map(float, n)), y=tuple(10.0**n)),
-            Line(label="250 anchors", x=tuple(map(float, n)), y=tuple(250.0 * (n + 1))),
+            Line(label="areas, 3 cells", x=tuple(map(float, n)), y=tuple(n * math.log10(3))),
+            Line(label="areas, 10 cells", x=tuple(map(float, n)), y=tuple(map(float, n))),
+            Line(label="250 anchors", x=tuple(map(float, n)), y=tuple(np.log10(250.0 * (n + 1)))),
         ),
-        note="exact",
-        log_y=True,
+        note="exact; logarithm to base 10",
     )

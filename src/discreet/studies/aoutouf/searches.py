@@ -73,7 +73,7 @@ def searches(setting: Setting) -> Findings:
         y="loss in that of the optimum; gap in S/2",
         lines=(
             Line(label="loss, true slacks", x=tuple(share), y=tuple(1 + excess)),
-            Line(label="largest gap, as printed", x=tuple(share), y=tuple(gaps)),
+            Line(label="gap, as printed", x=tuple(share), y=tuple(gaps)),
         ),
         note=f"exact; {len(made)} tasks of 4 to 81 areas, S = 0.6",
     )

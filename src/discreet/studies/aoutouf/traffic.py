@@ -81,7 +81,7 @@ def traffic(setting: Setting) -> Findings:
         _THESIS.equal("E3/areas", "areas", expected=81, got=day.board.areas),
         _THESIS.equal("E3/windows", "windows of four readings", expected=283, got=len(day.said)),
         *_ranks(place, day),
-        *_numbers(place, day, listed, optima, quick=setting.quick),
+        *_numbers(place, day, listed, quick=setting.quick),
         *_sensitivities(listed["step"], ours),
         *_optimal(place, day, optima, ours),
     ]
@@ -147,7 +147,7 @@ def _ranks(place: Road, day: Day) -> list[Check]:
 
 
 def _numbers(
-    place: Road, day: Day, listed: dict[Adjacency, Prototype], optima: Optima, *, quick: bool
+    place: Road, day: Day, listed: dict[Adjacency, Prototype], *, quick: bool
 ) -> list[Check]:
     """What is printed of the centres, with a linear forecaster instead of the LSTM."""
     one = listed["step"]
@@ -155,13 +155,16 @@ def _numbers(
     if not place.real or quick:
         return []
     same = Claims(source=stated.THESIS)
+    unknown = Claims(
+        source=stated.THESIS,
+        why="They follow the forecasts closely, and the LSTM is not given: a linear forecaster of "
+        "the same day takes 44 and 4985, one of earlier days 71 and 8733.",
+    )
     second = advanced_as_published(one, epsilon=1)
     made = [
         same.number("E3/spread", "highest minus lowest centre", expected=20.530, got=high - low,
                     relative=0.03),
-        same.number("E3/epochs", "epochs", expected=42, got=one.found.epochs, relative=0.15),
-        same.number("E3/syncs", "synchronisations", expected=5388, got=one.found.syncs,
-                    relative=0.15),
+        unknown.beyond("E3/epochs", "42 epochs and 5388 synchronisations"),
         same.number("E3/lowest centre", "lowest centre", expected=295.901, got=low, relative=0.025),
         same.number("E3/highest centre", "highest centre", expected=316.431, got=high,
                     relative=0.025),
@@ -182,7 +185,6 @@ def _numbers(
                       got=float(np.ptp(day.searched("replace", listed=False, steps=71)
                                        .found.centres)) * SENSITIVITY / 71)
     )  # fmt: skip
-    del optima
     return made
 
 
@@ -245,7 +247,7 @@ def _best_centres(day: Day) -> float:
 def _figure(day: Day, listed: Prototype, place: Road) -> Figure:
     hours = (np.arange(len(day.said)) + 4) * 24 / 288
     low, high = (end * float(listed.step) for end in listed.ranges(day.windows))
-    lines = (("forecast", day.said), ("lower end of its range", low), ("upper end", high))
+    lines = (("forecast", day.said), ("lower end", low), ("upper end", high))
     return Figure(
         id="E3/day",
         title="A day of forecasts and what the published ranges leave of them",
