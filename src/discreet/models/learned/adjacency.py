@@ -1,11 +1,9 @@
-"""Who is a neighbour of whom, as people name it, the distances that fit, and drawn neighbours."""
+"""Who is a neighbour of whom, as people name it, and the distances that fit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
-
-import numpy as np
 
 from discreet.core.check import count
 from discreet.core.errors import InvalidArgument
@@ -61,7 +59,12 @@ class Adjacency:
     @property
     def words(self) -> str:
         """What is hidden."""
-        return self._grouped(self._leveled()).relation_words
+        return self.plain.relation_words
+
+    @property
+    def plain(self) -> Metric:
+        """The distance that counts units that differ."""
+        return self._grouped(self._leveled())
 
     def truncated(self, widths: Floats) -> Metric:
         """Distances that grow up to one for each record, with these widths of ``(n, d)``."""
@@ -84,29 +87,3 @@ class Adjacency:
         if self.group == 1:
             return metric
         return WindowGroups(length=self.group, parts_of=metric)
-
-    def families(
-        self, inputs: Floats, *, lower: Floats, upper: Floats, size: int, seed: int = 0
-    ) -> Floats:
-        """Drawn inputs that are all neighbours of each other, for each given input.
-
-        ``(inputs, size, positions, attributes)``: the first is the input itself; the rest have one
-        unit replaced by ends of the domain and by draws. Of counts there are just two.
-        """
-        draw = np.random.default_rng(seed)
-        kin = np.repeat(inputs[:, None], size, axis=1)
-        positions, attributes = inputs.shape[1:]
-        for family in kin:
-            at = int(draw.integers(max(1, positions - self.group + 1)))
-            if self.level == "count":
-                family[1:, at, 0] += 1.0
-                continue
-            where = slice(at, at + self.group)
-            new = draw.uniform(lower, upper, (size - 1, *family[0, where].shape))
-            new[0], new[1] = lower, upper
-            if self.level == "attribute":
-                one = int(draw.integers(attributes))
-                family[1:, where, one] = new[:, :, one]
-            else:
-                family[1:, where] = new
-        return kin

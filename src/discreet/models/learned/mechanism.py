@@ -24,6 +24,7 @@ from discreet.mechanisms.scalar import Scalar
 from discreet.models.inputs import Floats
 from discreet.models.learned.adjacency import Adjacency
 from discreet.models.learned.blackbox import BlackBox
+from discreet.models.learned.certificate import certify_drawn
 from discreet.models.learned.posterior import Posterior
 from discreet.models.learned.ranges import Ranges, clipped
 from discreet.noise.bits import Bits, system
@@ -31,8 +32,8 @@ from discreet.noise.law import Law
 
 Noise: TypeAlias = Additive | Scalar
 
-_INPUTS = 64  # that a certificate looks at, and neighbours of each
-_KIN = 32
+_INPUTS = 64  # that a certificate mixes, and pairs that it makes of them
+_PAIRS = 2000
 
 
 def make_noise(width: int, *, epsilon: Number, delta: Number = 0) -> Noise | None:
@@ -233,20 +234,20 @@ class LearnedMechanism(Mechanism):
     def certify(self) -> Certificate:
         """Recompute the noise's guarantee from its exact law, and try neighbours of all kinds.
 
-        The ranges are proved; here inputs are drawn at random, one position is replaced at a time
-        by others and by the ends of the domain, and the ranges are compared in whole numbers.
+        The ranges are proved; here inputs are drawn at random, what a neighbour may change is
+        replaced by others and by absurd values, hostile answers are clipped, and all of it is
+        compared in whole numbers.
         """
         if self.alternative is not None:
             return self.alternative.certify()
         parts = () if self.noise is None else self.noise.certify().checks
-        epsilon = self.guarantee.epsilon() if not parts else parts[-1].epsilon
-        reach = self._reach()
+        found = certify_drawn(self.model, self.adjacency.plain, self._examples(), pairs=_PAIRS)
         ranges = Check(
-            part=f"ranges of neighbours, {reach} of {self.model.width} steps apart at most",
-            epsilon=epsilon,
+            part=f"ranges of neighbours, {found.largest} of {self.model.width} steps at most",
+            epsilon=parts[-1].epsilon if parts else 0.0,
             claimed=0.0,
-            exact=0.0 if reach <= self.model.width else 1.0,
-            route="whole numbers, hostile answers, drawn neighbours",
+            exact=0.0 if found.holds else 1.0,
+            route=f"whole numbers, hostile answers, {found.pairs} drawn neighbours",
         )
         return Certificate(
             mechanism=f"learned ({self.chosen})",
@@ -254,21 +255,12 @@ class LearnedMechanism(Mechanism):
             checks=(*parts, ranges),
         ).demand()
 
-    def _reach(self) -> int:
-        """The largest distance of answers of drawn neighbours, at the far ends of their ranges."""
+    def _examples(self) -> Floats:
+        """Inputs of the domain, drawn without a look at any."""
         shape = self.box.shape
         size = (_INPUTS, shape.positions, shape.attributes)
-        inputs = np.random.default_rng(1).uniform(shape.lower, shape.upper, size=size)
-        inputs[::2] = shape.stand_in
-        worst = 0
-        for family in self.adjacency.families(
-            inputs, lower=shape.lower, upper=shape.upper, size=_KIN
-        ):
-            lows, highs = self.model.ranges(family)
-            if (lows > highs).any():
-                return self.model.width + 1
-            worst = max(worst, int(highs.max() - lows.min()))
-        return worst
+        drawn = np.random.default_rng(1).uniform(shape.lower, shape.upper, size=size)
+        return np.concatenate([drawn, shape.stand_in[None]])
 
     @property
     def protects(self) -> str:

@@ -70,7 +70,8 @@ class Posterior:
         logs = self.law.log_pmf(noisy[:, None] - self.clipped)
         most = logs.max(axis=1, keepdims=True)
         # Noise of bounded reach explains nothing far away: there all are alike.
-        return np.exp(np.where(np.isfinite(most), logs - most, 0.0))
+        heard = np.isfinite(most)
+        return np.exp(np.where(heard, logs, 0.0) - np.where(heard, most, 0.0))
 
 
 def constant_error(said: Floats) -> float:
