@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -19,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.core.check import count, finite
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
+from discreet.models.learned.nested import depth_of, fits_into, leaves_in, nested
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -193,8 +193,8 @@ class Cells(Records):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "cuts", _nested("cuts", self.cuts))
-        for cut in _leaves(self.cuts):
+        object.__setattr__(self, "cuts", nested("cuts", self.cuts))
+        for cut in leaves_in(self.cuts):
             if any(a >= b for a, b in pairwise(cut)):
                 raise InvalidArgument("cuts must be increasing, without repetition.")
 
@@ -230,7 +230,7 @@ class Cells(Records):
     def _cut(self, position: int, attribute: int, shape: tuple[int, ...]) -> tuple[float, ...]:
         cut = self.cuts
         for size, index in zip(
-            shape[2 - _depth(cut) :], (position, attribute)[2 - _depth(cut) :], strict=True
+            shape[2 - depth_of(cut) :], (position, attribute)[2 - depth_of(cut) :], strict=True
         ):
             if len(cut) != size:
                 raise OutOfDomain("cuts do not fit the shape of the inputs.")
@@ -252,7 +252,7 @@ class Truncated(_Positions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "width", _nested("width", self.width))
+        object.__setattr__(self, "width", nested("width", self.width))
         if not all(0 < w < 1e300 for w in np.ravel(np.asarray(self.width, dtype=float))):
             raise InvalidArgument("width must be positive and finite everywhere.")
         if self.combine not in ("largest", "sum"):
@@ -260,7 +260,7 @@ class Truncated(_Positions):
 
     def coordinates(self, inputs: ArrayLike) -> Ints:
         array, width = self.cleaned(inputs), np.asarray(self.width)
-        if not _fits(width.shape, array.shape):
+        if not fits_into(width.shape, array.shape):
             raise OutOfDomain("width does not fit the shape of the inputs.")
         with np.errstate(over="ignore", under="ignore"):
             scaled: Floats = np.rint(array / width * ONE)
@@ -375,34 +375,3 @@ class WindowGroups(Metric):
             covered = totals[i] - totals[max(0, i - self.length + 1)]
             totals[i + 1] = totals[i] + np.maximum(0, parts[i] - covered)
         return totals
-
-
-def _fits(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
-    """Whether one shape stretches to another, without stretching the other."""
-    try:
-        return np.broadcast_shapes(small, large) == large
-    except ValueError:
-        return False
-
-
-def _nested(name: str, value: Any) -> Any:
-    """Numbers in tuples in tuples, as doubles; lists and arrays are welcome."""
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return tuple(_nested(name, part) for part in value)
-    return float(finite(name, value))
-
-
-def _depth(cuts: tuple[Any, ...]) -> int:
-    """0: thresholds for all; 1: for each attribute; 2: for each attribute of each position."""
-    depth = 0
-    while cuts and isinstance(cuts[0], tuple):
-        depth, cuts = depth + 1, cuts[0]
-    return depth
-
-
-def _leaves(cuts: tuple[Any, ...]) -> list[tuple[float, ...]]:
-    if _depth(cuts) == 0:
-        return [cuts]
-    return [leaf for part in cuts for leaf in _leaves(part)]
