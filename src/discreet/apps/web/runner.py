@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -23,6 +25,7 @@ from discreet.table.work import answer_held, hold
 
 _LOOK_S = 0.2
 """So often a runner looks for jobs that others have left."""
+_NICE = 5
 _FAILED = "The release failed; what was reserved for it stays spent. Ask the owner."
 
 
@@ -102,6 +105,7 @@ class Runner:
     # ── threads ──────────────────────────────────────────────────────────────
 
     def _loop(self) -> None:
+        _yield_to_plans()
         while not self._stopping:
             seen = self._asked
             try:
@@ -207,3 +211,13 @@ def _in_order(order: Sequence[int], releases: Sequence[Release]) -> list[Any]:
     """In the order of the question: a design may have another."""
     placed = sorted(zip(order, releases, strict=True), key=lambda pair: pair[0])
     return [json.loads(release.to_json()) for _, release in placed]
+
+
+def _yield_to_plans() -> None:
+    """A release takes a while anyway; who moves a slider waits for every plan.
+
+    On Linux a thread has a priority of its own, and the engine's threads inherit it.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
