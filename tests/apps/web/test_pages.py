@@ -479,6 +479,15 @@ def test_the_ledger_shows_who_spent_what(people):
     assert "study/ana" not in own
 
 
+def test_many_accounts_are_folded(app, people):
+    for i in range(6):
+        token, _ = app.state.service.people_known.add(f"guest-{i}", "analyst")
+        Browser(app, token).get("/tables")  # the first look opens the account
+    page = people["olga"].get("/ledger")
+    checked(page.text)
+    assert page.text.count('<details class="plain">') >= 7
+
+
 def test_an_analyst_reads_audits_and_starts_none(people):
     assert "Run the audit" in people["aud"].get("/audit").text
     assert "Run the audit" not in people["ana"].get("/audit").text
