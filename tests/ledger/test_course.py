@@ -1,0 +1,64 @@
+"""How a budget went down; reservations that are asked for twice; the names of crowds."""
+
+import pytest
+
+import discreet
+from discreet.core.errors import InvalidArgument
+from discreet.ledger.course import course
+from discreet.ledger.ledger import Ledger
+
+
+@pytest.fixture
+def ledger(url):
+    with Ledger(url) as found:
+        yield found
+
+
+def test_the_same_request_is_one_reservation(ledger):
+    account = ledger.account("a", limit=discreet.pure(1))
+    first = account.reserve(discreet.pure(0.4), label="x", request_id="r")
+    again = account.reserve(discreet.pure(0.4), label="x", request_id="r")
+    assert (first.receipt.sequence, first.receipt.replayed) == (2, False)
+    assert (again.receipt.sequence, again.receipt.replayed) == (2, True)
+    assert float(account.remaining) == 0.6
+    again.settle("released")
+    with pytest.raises(InvalidArgument):
+        first.settle("failed")
+    with pytest.raises(InvalidArgument, match="another event"):
+        account.reserve(discreet.pure(0.1), label="x", request_id="r")
+    assert float(account.remaining) == 0.6
+    assert account.history[1].outcome == "released"
+
+
+def test_the_course_of_a_budget(ledger):
+    account = ledger.account("a", limit=discreet.pure(1))
+    with account.reserve(discreet.pure(0.25), label="first"):
+        pass
+    account.charge(discreet.pure(0.5), label="second")
+    account.reserve(discreet.pure(0.125), label="third")
+    steps = course(account)
+    assert [step.entry.kind for step in steps] == ["open", "reserve", "settle", "charge", "reserve"]
+    left = [None if step.remaining is None else float(step.remaining) for step in steps]
+    assert left == [1, 0.75, None, 0.25, 0.125]
+    assert steps[-1].remaining == account.remaining
+    assert [step.entry for step in steps] == list(account.history)
+
+
+def test_a_long_course_is_cut_and_thinned(ledger):
+    account = ledger.account("a", limit=discreet.pure(100))
+    for _ in range(50):
+        account.charge(discreet.pure(1), label="x")
+    steps = course(account, most=30, points=5)
+    assert len(steps) == 30
+    told = [float(step.remaining) for step in steps if step.remaining is not None]
+    assert 5 <= len(told) <= 7
+    assert told == sorted(told, reverse=True)
+    assert told[-1] == 50
+
+
+def test_crowds_have_names(ledger):
+    assert ledger.crowds() == ()
+    menu = {"strict": discreet.zcdp(0.1)}
+    ledger.crowd("b", limits=menu, members=["x"], levels=["strict"])
+    ledger.crowd("a", limits=menu, members=["x"], levels=["strict"])
+    assert ledger.crowds() == ("b", "a")
