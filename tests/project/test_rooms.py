@@ -27,17 +27,7 @@ ALLOWED = {
     "disclosure": {"narwhals", "numpy", "scipy"},
     "report": {"numpy", "matplotlib*"},
     "studies": {"duckdb*", "numpy", "scipy", "sklearn*"},
-    "apps": {
-        "anyio",
-        "click",
-        "fastapi",
-        "jinja2",
-        "numpy",
-        "pydantic",
-        "rich",
-        "starlette",
-        "uvicorn",
-    },
+    "apps": {"click", "numpy", "rich"},
     "table": set(),
     "local": {"narwhals", "numpy"},
     "__init__.py": set(),
@@ -45,6 +35,7 @@ ALLOWED = {
 }
 # Optional libraries, and the only files (or folders) that may import them, when they are needed.
 OWNED = {
+    "anyio": {"apps/web/"},
     "fastapi": {"apps/web/"},
     "jinja2": {"apps/web/"},
     "pydantic": {"apps/web/"},
