@@ -126,6 +126,13 @@ def _question(named: _Named, text: str) -> Question:
             _TURN.release()
 
 
+def warm(table: TableConfig) -> None:
+    """Plan something, so that the first who asks does not wait for libraries."""
+    with suppress(PrivacyError):  # a table may need limits that a question brings
+        found = question(table, [{"kind": "count", "epsilon": 1}])
+        plan(table, found, account=None, shown=None, compare=True)
+
+
 def check_price(asked_for: Question, account: Account) -> None:
     """Refuse what an account cannot count or pay, before anything is queued."""
     if not account.affords(asked_for.guarantee):

@@ -106,6 +106,7 @@ class Runner:
 
     def _loop(self) -> None:
         _yield_to_plans()
+        self._warm()
         while not self._stopping:
             seen = self._asked
             try:
@@ -117,6 +118,15 @@ class Runner:
             with self._news:
                 if self._asked == seen:
                     self._news.wait(_LOOK_S)
+
+    def _warm(self) -> None:
+        """Open every source and plan a question, so that nobody waits for libraries to load."""
+        for table in self._config.tables.values():
+            try:
+                self._opener.open(table, self._budgets.of_table(table))
+                planning.warm(table)
+            except Exception as error:  # noqa: BLE001 - whoever asks this table will be told
+                self._note(f"table {table.name}", error)
 
     def _keep(self) -> None:
         """Renew leases three times before they end."""
