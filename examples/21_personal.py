@@ -10,8 +10,11 @@ import tempfile
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
+import polars as pl
 
 import discreet
+from discreet import ask
 from discreet.accounting.people import limit_rho
 from discreet.models.pate.aggregate import Confident
 from discreet.models.pate.assignment import weighting
@@ -49,6 +52,26 @@ moved = {
 }
 gains = {name: labels(menu, shares)[0] for name, shares in moved.items()}
 print(gains)
+
+# %% The same choice in a table: the share of smokers, each patient with the own epsilon.
+rng = np.random.default_rng(0)
+patients = pl.DataFrame(
+    {
+        "consent": rng.choice(list(people), 10_000, p=[0.34, 0.43, 0.23]),
+        "smokes": rng.random(10_000) < 0.28,
+    }
+)
+ledger = discreet.Ledger(f"sqlite:///{tempfile.mkdtemp()}/budget.db")
+table = discreet.table(
+    patients,
+    columns={"consent": discreet.category(list(people)), "smokes": discreet.boolean()},
+    account=ledger.account("patients", limit=discreet.pure(5)),
+)
+view = table.personal(budget="consent", levels={"strict": 0.02, "usual": 0.1, "open": 1})
+rows = {level: 100 * share for level, share in people.items()}
+for trade in view.trades(ask.mean("smokes"), rows=rows, differ=0.05):
+    print(f"nobody spends more than {trade.cap:>6}: within {trade.error:.4f} of the truth")
+print(view.mean("smokes", rows=rows, differ=0.05))
 
 # %% One picture.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")

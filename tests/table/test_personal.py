@@ -35,7 +35,7 @@ from discreet.noise.bits import seeded
 from discreet.queries import personal as weights
 from discreet.queries.design import Measurement
 from discreet.queries.parts import measured
-from discreet.table.release import Release
+from discreet.table.personal import PersonalRelease
 
 LEVELS = {"strict": Fraction(1, 5), "open": 1}
 COLUMNS = {
@@ -311,9 +311,13 @@ def test_rows_that_are_people(ledger):
     assert low <= 3 <= high
     assert "strict 0.2" in str(mean)
     assert "own level" in mean.release.protects
-    again = Release.from_json(found.release.to_json())
+    again = PersonalRelease.from_json(found.to_json())
     assert again.value == found.value
-    assert again.std == found.release.std
+    assert again.release.std == found.release.std
+    assert again == found
+    for wrong in ("{}", "[", found.to_json().replace('release": 1', 'release": 2')):
+        with pytest.raises(InvalidArgument):
+            PersonalRelease.from_json(wrong)
 
 
 def test_everybody_counts_unless_something_is_known(ledger):

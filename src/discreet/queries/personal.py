@@ -83,7 +83,7 @@ class Menu:
         raise InvalidArgument(f"There is no level {level!r}; there are: {listed}.")
 
 
-def menu(levels: Mapping[Level, Number | Guarantee], *, relation: Relation) -> Menu:
+def menu(levels: Mapping[Any, Number | Guarantee], *, relation: Relation) -> Menu:
     """A checked menu. A number is an epsilon; a limit with a delta becomes the rho it allows."""
     given: object = levels
     if not isinstance(given, Mapping) or not levels:
@@ -315,9 +315,7 @@ class Trade:
         return self.noise + self.bias
 
 
-def trade(
-    made: Weighted, *, rows: Mapping[Level, int], differ: Number | None, level: float
-) -> Trade:
+def trade(made: Weighted, *, rows: Mapping[Any, int], differ: Number | None, level: float) -> Trade:
     """The error of the one question of a design, at stated numbers of rows of each level.
 
     ``differ`` bounds how far the means of any two levels are apart; the declared range always does.
@@ -346,7 +344,7 @@ def trade(
 def _bias(
     question: Question,
     weights: Mapping[Level, float],
-    rows: Mapping[Level, int],
+    rows: Mapping[Any, int],
     differ: Number | None,
 ) -> float:
     scale = question.scale

@@ -17,7 +17,6 @@ from discreet.noise.bits import system
 from discreet.queries.ask import By
 from discreet.queries.budget import budget
 from discreet.queries.design import Setting
-from discreet.queries.personal import Level
 from discreet.table.bounds import Bounds, SuggestedLimits, suggest_bounds, suggest_limits
 from discreet.table.discover import discover, selection
 from discreet.table.joins import join, join_units
@@ -90,7 +89,7 @@ class Opened:
     def personal(
         self,
         *,
-        levels: Mapping[Level, Number | Guarantee],
+        levels: Mapping[Any, Number | Guarantee],
         budget: str | None = None,
         crowd: Crowd | None = None,
     ) -> Personal:

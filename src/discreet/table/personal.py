@@ -5,6 +5,7 @@ As everywhere: planned and priced from public facts, charged, and only then read
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from discreet.table.opened import Opened
     from discreet.table.table import Edges
 
+VERSION = 1
 _LEVEL = 0.95
 _MEMBER = "level of the crowd"
 
@@ -71,6 +73,35 @@ class PersonalRelease:
     def interval(self, level: float = _LEVEL) -> tuple[Any, Any]:
         """Bounds of the weighted answer without noise."""
         return self.release.interval(level)
+
+    def to_json(self) -> str:
+        """The whole of it as text; ``from_json`` reads it back."""
+        content = {
+            "discreet_personal_release": VERSION,
+            "release": json.loads(self.release.to_json()),
+            "guarantee": json.loads(self.guarantee.to_json()),
+            "weights": list(map(list, self.weights.items())),
+        }
+        return json.dumps(content, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> PersonalRelease:
+        """The release of a text; numbers that do not follow from its noisy sums are refused."""
+        try:
+            content = json.loads(text)
+            if content["discreet_personal_release"] != VERSION:
+                raise InvalidArgument("text is a personal release of another version.")
+            release, guarantee = json.dumps(content["release"]), json.dumps(content["guarantee"])
+            weights = {level: float(weight) for level, weight in content["weights"]}
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, InvalidArgument):
+                raise
+            raise InvalidArgument("text must be the JSON of a personal release.") from None
+        return cls(
+            release=Release.from_json(release),
+            guarantee=PersonalGuarantee.from_json(guarantee),
+            weights=weights,
+        )
 
     def __str__(self) -> str:
         paid = ", ".join(f"{name} {g.epsilon():.4g}" for name, g in _pure(self.guarantee))
@@ -149,7 +180,7 @@ class Personal:
         self,
         query: Query,
         *,
-        rows: Mapping[Level, int],
+        rows: Mapping[Any, int],
         differ: Number | None = None,
         level: float = _LEVEL,
     ) -> tuple[Trade, ...]:
@@ -170,7 +201,7 @@ class Personal:
         query: Query,
         *,
         cap: Level | None = None,
-        rows: Mapping[Level, int] | None = None,
+        rows: Mapping[Any, int] | None = None,
         differ: Number | None = None,
         label: str | None = None,
     ) -> PersonalRelease:
@@ -305,7 +336,7 @@ class Personal:
 
 def personal_table(
     table: Opened,
-    levels: Mapping[Level, Number | Guarantee],
+    levels: Mapping[Any, Number | Guarantee],
     *,
     budget: str | None,
     crowd: Crowd | None,
