@@ -359,6 +359,14 @@ def test_pressing_twice_is_one_release_and_one_charge(app, ana):
     assert len(asked) == len(jobs)
 
 
+def test_what_has_been_seen_is_not_sent_again(ana):
+    _, path = ana.released(COUNT)
+    htmx = {"HX-Request": "true"}
+    assert ana.ask("GET", f"{path}?seen=done:done", headers=htmx).status_code == 204
+    assert ana.ask("GET", f"{path}?seen=running:reading", headers=htmx).status_code == 200
+    assert ana.ask("GET", f"{path}?seen=done:done").status_code == 200
+
+
 def test_statistics_are_collected_and_released_together(ana):
     page = ana.post("/tables/people/plan", {**COUNT, "kind": "mean", "of": "age", "add": "1"})
     assert "Asked together with" in page.text

@@ -28,9 +28,11 @@ def releases(request: Request, who: Who, service: Serving) -> HTMLResponse:
 
 
 @router.get("/releases/{number}")
-def release(request: Request, who: Who, service: Serving, number: str) -> HTMLResponse:
-    """One release: its progress, or its answer."""
+def release(request: Request, who: Who, service: Serving, number: str, seen: str = "") -> Response:
+    """One release: its progress, or its answer; nothing, if that has been ``seen``."""
     job = service.job(who, number)
+    if seen == f"{job.state}:{job.progress}" and "hx-request" in request.headers:
+        return Response(status_code=204)  # what is not replaced is not read out again
     found: dict[str, Any] = {"results": [], "ranges": []}
     if job.state == "done":
         numbers, ranges = service.result(who, number)
