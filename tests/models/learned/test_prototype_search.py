@@ -1,6 +1,7 @@
 """The search and what replaces it: A7-A14, A18, A48."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -235,6 +236,23 @@ def test_a44_adjacency_by_one_cell_is_refused_where_its_ranges_are_too_wide():
     assert step.found.centres.tolist() == [12, 6, 0]
     with pytest.raises(NotCertified):
         step.release(np.sum, np.zeros(1), epsilon=1)
+
+
+@pytest.mark.parametrize("seed", [43, 47, 57, 81])
+def test_a44_centres_of_the_listing_can_be_so_far_apart_that_ranges_are_empty(seed):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(size=(int(rng.integers(5, 30)), 4))
+    board = chessboard(positions=4, parts=2, lower=0, upper=1)
+    y = np.sin(4 * np.pi * np.linalg.norm(x, axis=1))
+    listed, ours = (
+        prototype(board, public_inputs=x, public_outputs=y, sensitivity=0.6, mode=mode, epochs=60)
+        for mode in ("faithful", "corrected")
+    )
+    assert listed.gap > Fraction(6, 10)
+    assert listed.certificate().empty is not None
+    with pytest.raises(NotCertified, match="empty"):
+        listed.release(np.sum, x[0], epsilon=1, bits=seeded(1))
+    assert ours.certificate().holds
 
 
 def test_a17_hostile_functions_stay_in_the_range(fitted):
