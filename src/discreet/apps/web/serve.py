@@ -15,6 +15,7 @@ from fastapi import FastAPI
 from discreet.apps.web.app import build
 from discreet.apps.web.config import Config, read
 from discreet.apps.web.patience import Impatient
+from discreet.apps.web.service import Service
 
 _CONFIG = "DISCREET_SERVE_CONFIG"
 _SHUTDOWN_S = 30
@@ -91,5 +92,6 @@ def options(config: Config) -> dict[str, Any]:
 def run(path: Path) -> None:
     """Serve until told to stop."""
     config = read(path)
+    Service(config).close()  # what is wrong with store or ledger is said once, in words
     os.environ[_CONFIG] = str(path.resolve())
     uvicorn.run("discreet.apps.web.serve:worker", factory=True, **options(config))
