@@ -267,3 +267,13 @@ def test_a35_parts_beyond_their_bounds_are_held_there():
     found, filled = worst(model, inputs, near)
     assert filled
     assert found <= 10
+
+
+def test_what_was_proved_cannot_be_changed_by_who_made_it():
+    anchors, centres = np.zeros((1, 2, 1)), np.array([4])
+    model = LooClip(anchors=anchors, centres=centres, slope=1, width=2, metric=Records())
+    before = model.ranges([[0, 1]])
+    anchors[:], centres[:] = 9, 99
+    assert model.ranges([[0, 1]]) == before
+    with pytest.raises(ValueError, match="read-only"):
+        model.centres[0] = 5

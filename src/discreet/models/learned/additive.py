@@ -16,6 +16,7 @@ from discreet.models.learned.metrics import FINE, ONE, Floats, Ints, Metric, Win
 from discreet.models.learned.ranges import (
     LARGEST_FINE,
     Ranges,
+    fixed,
     power_of_two,
     same_shape,
     slope_and_width,
@@ -177,7 +178,7 @@ def _curves(
             raise InvalidArgument("knots must be finite and increasing.")
         if height.dtype.kind not in "iu" or np.abs(height).max() > _HIGHEST:
             raise InvalidArgument("heights must be whole numbers of at most 2**50.")
-    return places, tuple(height.astype(np.int64) for height in values)
+    return places, tuple(fixed(height.astype(np.int64)) for height in values)
 
 
 def _on_lines(x: Floats, knots: Floats, heights: Ints) -> Ints:

@@ -16,6 +16,7 @@ from discreet.models.learned.metrics import FINE, ONE, Ints, UnitCount
 from discreet.models.learned.ranges import (
     LARGEST_FINE,
     Ranges,
+    fixed,
     power_of_two,
     same_shape,
     slope_and_width,
@@ -159,4 +160,4 @@ def _whole(name: str, values: ArrayLike) -> Ints:
         raise InvalidArgument(f"{name} must be sequences of whole numbers.")
     if array.size and max(abs(int(array.max())), abs(int(array.min()))) > LARGEST_FINE:
         raise InvalidArgument(f"{name} are too large: use a larger step.")
-    return array.astype(np.int64)
+    return fixed(array.astype(np.int64))

@@ -17,6 +17,7 @@ from discreet.models.learned.ranges import (
     anchored,
     chunks,
     fits,
+    fixed,
     power_of_two,
     same_shape,
     slope_and_width,
@@ -50,7 +51,7 @@ class Extension:
         self.metric = metric
         if math.prod(self.anchors.shape[1:]) > _MOST_ENTRIES:
             raise InvalidArgument(f"anchors may have at most {_MOST_ENTRIES} entries each.")
-        self._coordinates = metric.coordinates(self.anchors)
+        self._coordinates = fixed(metric.coordinates(self.anchors))
         # Distances beyond this cannot matter and are cut off, which keeps them a metric.
         self._farthest = (LARGEST_FINE >> 2) // max(1, self.slope)
         fits(self.centres, 1, self.slope, farthest=ONE)

@@ -17,6 +17,7 @@ from discreet.models.learned.ranges import (
     Ranges,
     anchored,
     chunks,
+    fixed,
     power_of_two,
     same_shape,
     whole_steps,
@@ -170,7 +171,7 @@ class IntervalClip(Ranges):
         self.metric = metric
         if not metric.discrete:
             raise InvalidArgument("metric must be one of cells: Records or Cells.")
-        self._coordinates = metric.coordinates(self.anchors)
+        self._coordinates = fixed(metric.coordinates(self.anchors))
         farthest = self.anchors[0].size + 1
         if max(abs(end) for end in self.hull) + farthest * self.width > _LARGEST:
             raise InvalidArgument("low, high and width have too many steps: use a larger step.")

@@ -15,6 +15,7 @@ from discreet.models.learned.ranges import (
     anchored,
     chunks,
     fits,
+    fixed,
     power_of_two,
     same_shape,
     slope_and_width,
@@ -74,7 +75,7 @@ class LooClip(Ranges):
             )
         self.metric = metric
         self.shape: tuple[int, ...] = examples.shape[1:]
-        self._coordinates = coordinates
+        self._coordinates = fixed(coordinates)
         parts = metric.between(metric.coordinates(examples), coordinates)
         if parts.min() < 0 or parts.max() > ONE:
             raise InvalidArgument("metric must have parts between 0 and 1, in units of 2**-20.")

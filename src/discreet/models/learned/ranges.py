@@ -101,16 +101,23 @@ def whole_steps(name: str, values: Any) -> Ints:
         raise InvalidArgument(f"{name} must be a sequence of whole numbers of steps, at least one.")
     if int(array.max()) > _BEYOND or int(array.min()) < -_BEYOND:
         raise InvalidArgument(f"{name} must lie within 2**62 steps.")
-    return array.astype(np.int64)
+    return fixed(array.astype(np.int64))
+
+
+def fixed(array: Ints) -> Ints:
+    """The same array, which nobody can write to any more: ranges are proved once."""
+    array.setflags(write=False)
+    return array
 
 
 def anchored(metric: Metric, anchors: ArrayLike, many: int) -> Floats:
     """Public inputs, finite, one for each centre."""
     if not isinstance(metric, Metric):
         raise InvalidArgument(f"metric must be a Metric, got {type(metric).__name__}.")
-    found = tuples("anchors", anchors)
+    found = tuples("anchors", anchors).copy()
     if len(found) != many or not np.isfinite(found).all() or 0 in found.shape:
         raise InvalidArgument(f"anchors must be {many} finite inputs, one for each centre.")
+    found.setflags(write=False)
     return found
 
 
