@@ -71,7 +71,8 @@ class Posterior:
         most = logs.max(axis=1, keepdims=True)
         # Noise of bounded reach explains nothing far away: there all are alike.
         heard = np.isfinite(most)
-        return np.exp(np.where(heard, logs, 0.0) - np.where(heard, most, 0.0))
+        weights: Floats = np.exp(np.where(heard, logs, 0.0) - np.where(heard, most, 0.0))
+        return weights
 
 
 def constant_error(said: Floats) -> float:
