@@ -110,6 +110,7 @@ HOSTILE = {
     "exit": raising(SystemExit(3)),
     "exits": lambda x: sys.exit(int(x[0])),
     "generator": raising(GeneratorExit()),
+    "interrupt": raising(KeyboardInterrupt()),
     "memory": raising(MemoryError()),
     "recursion": recursing,
     "mutates": mutating,

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 from discreet import Ledger, NotCertified, laplace, private_quantile, pure, seeded
 from discreet.core.errors import (
@@ -17,7 +18,7 @@ from discreet.core.errors import (
 from discreet.core.relation import Relation
 from discreet.models.learned import Records, UnitCount, WindowGroups, wrap
 from discreet.models.learned.constant import Window
-from discreet.models.learned.mechanism import law_of
+from discreet.models.learned.mechanism import law_of, make_noise
 
 N = 8
 DRAW = np.random.default_rng(0)
@@ -112,6 +113,21 @@ def test_a44_the_certificate_recomputes_noise_and_ranges(mean) -> None:
 
     with pytest.raises(NotCertified):
         replace(mean, model=Empty(low=0, high=1, step=Fraction(1))).certify()
+
+
+def test_a44_what_is_seen_at_the_worst_pair_is_within_epsilon(mean) -> None:
+    """Lower bounds of 99.9 % on epsilon, from draws at the two ends; less noise is caught."""
+    width, many = mean.model.width, 100_000
+
+    def seen(law) -> float:
+        draws = law.sample(2 * many, seeded(8))
+        hits = [int((draws[:many] <= 0).sum()), int((draws[many:] + width <= 0).sum())]
+        low = beta.ppf(0.0005, hits[0], many - hits[0] + 1)
+        high = beta.ppf(0.9995, hits[1] + 1, many - hits[1])
+        return float(np.log(low / high))
+
+    assert 0.9 < seen(law_of(mean.noise)) <= 1
+    assert seen(law_of(make_noise(width // 2, epsilon=1))) > 1
 
 
 def test_intervals_hold_the_clipped_answer(mean) -> None:

@@ -153,9 +153,7 @@ class BlackBox:
                 if answer.size != 1 or answer.dtype.kind not in "biufO":
                     return MISSING
                 return float(answer.reshape(()).item())
-        except KeyboardInterrupt:
-            raise
-        except BaseException:  # noqa: BLE001 - also sys.exit: that it fails would tell
+        except BaseException:  # noqa: BLE001 - also sys.exit and an interrupt: that it fails tells
             return MISSING
 
     def _in_time(self, given: Floats, seconds: float) -> float:

@@ -65,7 +65,7 @@ def wrap(  # noqa: PLR0913 - each has a default and a name
     Needs: public inputs that are public; see ``does_not_protect`` of the result.
 
     >>> import numpy as np
-    >>> public = np.random.default_rng(0).uniform(0, 10, size=(200, 20))
+    >>> public = np.random.default_rng(0).uniform(0, 10, size=(50, 20))
     >>> mean = wrap(np.mean, public_inputs=public, metric="record", epsilon=1)
     >>> mean.expected.error < mean.expected.constant
     True
