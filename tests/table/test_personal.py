@@ -311,6 +311,8 @@ def test_rows_that_are_people(ledger):
     assert low <= 3 <= high
     assert "strict 0.2" in str(mean)
     assert "own level" in mean.release.protects
+    assert mean.release.title == "mean of x, weighted by level"
+    assert "strict 0.2, open 1" in mean.release.question
     again = PersonalRelease.from_json(found.to_json())
     assert again.value == found.value
     assert again.release.std == found.release.std
@@ -426,6 +428,7 @@ def test_a_crowd_leaves_out_who_cannot_pay(ledger, textual):
     first = view.count(cap="open")  # the open pay too much to take part
     assert abs(first.value - 40 * first.weights["strict"]) < 1
     assert first.release.receipt.account == "crowd panel"
+    assert first.release.title == "count, of members who can pay, weighted by level"
     spent = crowd.spent()
     assert (spent <= limits).all()
     assert (spent[crowd.levels == "never"] == 0).all()
@@ -475,6 +478,14 @@ def test_what_is_refused(ledger):
         table.personal(budget="consent", levels={"open": 0})
     with pytest.raises(InvalidArgument, match="levels of 'consent'"):
         table.personal(budget="consent", levels={"lax": 1})
+    for declared in (
+        discreet.category(["open", "strict"], other=False),
+        discreet.category(["open", "strict"], missing="strict"),
+    ):
+        schema = {**table.setting.schema, "consent": declared}
+        given = replace(table, setting=replace(table.setting, schema=schema))
+        with pytest.raises(InvalidArgument, match="left out"):
+            given.personal(budget="consent", levels=LEVELS)
     with pytest.raises(InvalidArgument, match="all be"):
         table.personal(budget="consent", levels={"strict": 1, "open": discreet.zcdp(1)})
     with pytest.raises(InvalidArgument, match="pure, zcdp or approx"):

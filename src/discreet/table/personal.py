@@ -233,7 +233,7 @@ class Personal:
         del tables
         (one,) = released(self.table, made.design, noisy, receipt)
         return PersonalRelease(
-            release=replace(one, protects=self._protects(one)),
+            release=self._told(one, made.weights),
             guarantee=made.guarantee,
             weights=made.weights,
         )
@@ -260,7 +260,7 @@ class Personal:
         self, made: Design, tables: Sequence[Sums], receipt: Receipt, *, bits: Bits
     ) -> Release:
         (one,) = released(self.table, made, made.noisy(tables, bits=bits), receipt)
-        return replace(one, protects=self._protects(one))
+        return self._told(one, {})
 
     def _read(
         self,
@@ -329,9 +329,20 @@ class Personal:
     def _opened(self) -> Opened:
         return attached(self.table, self.column, crowd=self.crowd, levels=self.levels)
 
-    def _protects(self, release: Release) -> str:
-        whose = f"crowd {self.crowd.name!r}" if self.crowd is not None else f"column {self.column}"
-        return f"{release.protects}; each with the budget of the own level ({whose})"
+    def _told(self, release: Release, weights: Mapping[Level, float]) -> Release:
+        """The release with words that say whose answer it is, also when it stands alone."""
+        whose = f"column {self.column}" if self.crowd is None else f"crowd {self.crowd.name!r}"
+        also = "" if self.crowd is None else ", of members who can pay"
+        title = release.title + also
+        if set(weights.values()) > {1.0}:
+            listed = ", ".join(f"{level} {weight:.3g}" for level, weight in weights.items())
+            title, also = f"{title}, weighted by level", f"{also}, weighted by level ({listed})"
+        return replace(
+            release,
+            title=title,
+            question=release.question + also,
+            protects=f"{release.protects}; each with the budget of the own level ({whose})",
+        )
 
 
 def personal_table(
@@ -364,6 +375,11 @@ def personal_table(
         unknown = [str(level) for level in made.levels if level not in plain.labels]
         if unknown:
             raise InvalidArgument(f"levels must be levels of {budget!r}, got {unknown}.")
+        if {plain.labels[plain.missing], plain.labels[plain.unknown]} & set(made.levels):
+            raise InvalidArgument(
+                f"Whoever has no level in {budget!r} would have one of these: declare it by "
+                "category(levels), without other=False and missing, and they are left out."
+            )
         found = Personal(table=table, levels=made, column=str(budget))
     found._opened  # noqa: B018, SLF001 - the checks
     return found
