@@ -103,6 +103,7 @@ class Analyst(threading.Thread):
                     self._seen.plans.append(time.perf_counter() - started)
                 time.sleep(self._draw.uniform(0.5, 1.5) * PACE_S)
                 if time.monotonic() > self._ends:
+                    self._line.close()
                     return
             self._release(asked, f"{self._number}-{turn}")
         self._line.close()
@@ -112,13 +113,13 @@ class Analyst(threading.Thread):
         body = {"statistics": [asked], "request_id": request_id, "wait": WAIT_S}
         while True:
             status, job = self._sent("POST", "/api/v1/tables/visits/releases", body)
-            if status != 429:
+            if status not in (0, 429):  # no connection, or too many: again, under the same id
                 break
             time.sleep(0.5)
-        while status < 300 and job["state"] in ("queued", "running"):
+        while 0 < status < 300 and job["state"] in ("queued", "running"):
             address = f"/api/v1/releases/{job['id']}?wait={WAIT_S}"
             status, job = self._sent("GET", address, None)
-        if status < 300 and job["state"] == "done":
+        if 0 < status < 300 and job["state"] == "done":
             self._seen.releases.append(time.perf_counter() - started)
             value = json.dumps(job["result"], sort_keys=True)
             self._seen.answers.setdefault(request_id, set()).add(value)
@@ -141,7 +142,7 @@ class Analyst(threading.Thread):
         except (OSError, http.client.HTTPException, ValueError):
             self._line.close()
             self._seen.statuses[0] += 1
-            return 0, {"state": "queued"}
+            return 0, {}
         self._seen.statuses[response.status] += 1
         return response.status, content
 
@@ -186,6 +187,7 @@ def server(folder: Path, *, rows: int, workers: int) -> Iterator[int]:
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(running.pid, signal.SIGKILL)
+        running.wait(60)
 
 
 def _ready(port: int, running: subprocess.Popen[bytes], log: Path) -> None:
@@ -194,9 +196,10 @@ def _ready(port: int, running: subprocess.Popen[bytes], log: Path) -> None:
             break
         with contextlib.suppress(OSError):
             line = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-            line.request("GET", "/health/ready")
-            if line.getresponse().status == 200:
-                return
+            with contextlib.closing(line):
+                line.request("GET", "/health/ready")
+                if line.getresponse().status == 200:
+                    return
         time.sleep(0.1)
     raise click.ClickException(f"The server does not start: {log.read_text(encoding='utf-8')}")
 
