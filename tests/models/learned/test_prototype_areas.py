@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeRegressor
 
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.models.learned import areas, statistics
 from discreet.models.learned.envelope import leaves_of
 from discreet.models.learned.partition import Partition, chessboard, of_cuts, of_tree
@@ -214,7 +214,7 @@ def test_a31_an_extension_keeps_its_slope_and_what_already_does():
 @pytest.mark.parametrize("wrong", [
     lambda: chessboard(positions=0, parts=3, lower=0, upper=1),
     lambda: chessboard(positions=2, parts=3, lower=1, upper=1),
-    lambda: chessboard(positions=2, parts=3, lower=0, upper=1).cells([[0, 0, 0]]),
+    lambda: areas.neighbours((20,) * 5),
     lambda: Partition(cuts=(), lower=np.zeros((0, 1)), upper=np.ones((0, 1))),
     lambda: Partition(cuts=((np.array([1.0, 1.0]),),), lower=np.zeros((1, 1)),
                       upper=np.ones((1, 1))),
@@ -226,3 +226,14 @@ def test_a31_an_extension_keeps_its_slope_and_what_already_does():
 def test_what_makes_no_sense_is_refused(wrong):
     with pytest.raises(InvalidArgument):
         wrong()
+
+
+@pytest.mark.parametrize(
+    "given", [[[0, 0, 0]], ["secret", "0"], [[1], [2, 3]], "secret", 3, [None]]
+)
+def test_a_data_set_of_another_shape_is_refused_without_its_values(given):
+    board = chessboard(positions=2, parts=3, lower=0, upper=1)
+    with pytest.raises(OutOfDomain, match="2 positions of 1 attributes") as caught:
+        board.cells(given)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None

@@ -171,6 +171,8 @@ def test_a39_releases_are_clipped_and_empty_ranges_refused():
         smooth_ranges(high + 1, high, epsilon=1, delta=1e-3)
     with pytest.raises(NotCertified, match="replace"):
         smooth_ranges(low, high, epsilon=1, delta=1e-3, adjacency="step")
+    with pytest.raises(InvalidArgument, match="rounding"):
+        smooth_ranges(low, high, epsilon=1, delta=1e-3, smoothness=1e-9)
     with pytest.raises(InvalidArgument, match="whole numbers"):
         smooth_ranges(low / 2, high / 2, epsilon=1, delta=1e-3)
 

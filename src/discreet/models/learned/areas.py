@@ -18,6 +18,8 @@ from discreet.noise.law import Floats, Ints
 
 Adjacency: TypeAlias = Literal["replace", "step"]
 Neighbours: TypeAlias = list[list[list[int]]]
+LARGEST_GRAPH = 100_000
+"""Areas whose neighbours may be listed."""
 _T = TypeVar("_T", bound=np.generic)
 
 
@@ -141,6 +143,10 @@ def neighbours(
 ) -> list[list[list[int]]]:
     """Neighbours of each area by position, as numbers in the order of the table."""
     check_adjacency(adjacency)
+    if math.prod(shape) > LARGEST_GRAPH:
+        raise InvalidArgument(
+            f"A search lists at most {LARGEST_GRAPH} areas: use LooClip, which lists none."
+        )
     ids = np.arange(math.prod(shape)).reshape(shape)
     made: Neighbours = []
     for area in np.ndindex(shape):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.core.check import count
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.noise.law import Floats, Ints
 
 LARGEST_TABLE = 10_000_000
@@ -72,13 +73,16 @@ class Partition:
 
     def inside(self, data: ArrayLike) -> Floats:
         """Data sets (any number of them) within the domain; what is no number is its middle."""
-        found = np.asarray(data, dtype=np.float64)
+        found: Floats = np.asarray(np.nan)
+        with suppress(TypeError, ValueError, OverflowError):  # whose messages can quote a value
+            found = np.asarray(data, dtype=np.float64)
         wanted = (self.positions, self.attributes)
         if self.attributes == 1 and found.shape[-1:] == (self.positions,):
             found = found[..., None] if found.shape[-2:] != wanted else found
         if found.ndim < 2 or found.shape[-2:] != wanted:
-            raise InvalidArgument(
-                f"Data sets must have {self.positions} positions of {self.attributes} attributes."
+            raise OutOfDomain(
+                f"Data sets must be numbers, {self.positions} positions of {self.attributes} "
+                "attributes."
             )
         middle = self.lower / 2 + self.upper / 2
         return np.clip(np.where(np.isnan(found), middle, found), self.lower, self.upper)

@@ -24,7 +24,7 @@ from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.mechanisms.mechanism import Certificate, Check
 from discreet.mechanisms.smooth_check import worst_divergence
-from discreet.mechanisms.smooth_noise import Laplace, laplace_multiplier
+from discreet.mechanisms.smooth_noise import SMALLEST_BETA, Laplace, laplace_multiplier
 from discreet.models.learned.areas import Adjacency, around, neighbours, spread_min
 from discreet.noise.bits import Bits, system
 from discreet.noise.law import Floats, Ints
@@ -110,6 +110,8 @@ class SmoothRanges:
             raise InvalidArgument("low and high must be tables of whole numbers of one shape.")
         if (self.low > self.high).any():
             raise NotCertified("A range is empty: clipping to it would keep no bound.")
+        if self.noise.beta < SMALLEST_BETA:
+            raise InvalidArgument("smoothness must be at least 2**-20: below, rounding matters.")
         if self.adjacency != "replace":
             raise NotCertified("Areas one cell apart are not all neighbours: use 'replace'.")
 
