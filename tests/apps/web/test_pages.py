@@ -300,6 +300,15 @@ def test_whoever_turns_to_an_error_begins_with_that_of_the_price(ana):
     assert re.search(r'name="within" value="3"', page.text)
 
 
+def test_a_condition_offers_the_levels_of_its_column(ana):
+    form = {**COUNT, "where_column_1": "place", "where_value_1": "south"}
+    page = ana.post("/tables/people/plan", form)
+    checked(page.text)
+    assert "<option selected>south</option>" in page.text
+    page = ana.post("/tables/people/plan", {**form, "where_test_1": "in"})
+    assert re.search(r'<input id="where_value_1"[^>]* value="south"', page.text)
+
+
 def test_a_mistake_is_told_beside_the_form(ana):
     page = ana.post("/tables/people/plan", {**COUNT, "amount": "lots"})
     assert page.status_code == 200

@@ -181,3 +181,7 @@ def test_a_question_has_words():
     assert words(QUESTIONS[-1]) == "Women, by age"
     assert words({"kind": "mean", "of": "pay", "by": ["sex"]}) == "Mean of pay by sex"
     assert words({"kind": "ranges", "of": ["pay", "age"]}) == "All ranges of pay, age"
+    where = [{"column": "site", "in": [1, 2]}, {"column": "age", "at_least": 30}]
+    told = "Number of rows, where site is one of 1, 2 and age is at least 30"
+    assert words({"kind": "count", "where": where}) == told
+    assert words({"kind": "count", "where": {"expression": [1]}}) == "Number of rows, where …"

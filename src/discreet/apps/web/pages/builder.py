@@ -35,6 +35,7 @@ LIMITS = {
     "groups_per_unit": "Groups with one unit, at most",
     "rows_per_unit_and_group": "Rows of one unit in a group, at most",
 }
+_FEW = 200
 _NUMBERS = ("integer", "real")
 _ORDERED = (*_NUMBERS, "date")
 _LISTED = ("category", "boolean")
@@ -86,6 +87,13 @@ def kind_of(fields: Fields) -> Kind:
     return KINDS.get(first(fields, "kind"), KINDS["count"])
 
 
+def listed(column: ColumnShown) -> tuple[str, ...]:
+    """The values that a condition can choose from, if there are few."""
+    if column.kind == "boolean":
+        return ("true", "false")
+    return tuple(map(str, column.levels)) if len(column.levels) <= _FEW else ()
+
+
 def columns_for(kind: Kind, columns: Sequence[ColumnShown]) -> list[ColumnShown]:
     """The columns that such a question can be of."""
     return [column for column in columns if column.kind in kind.of]
@@ -132,7 +140,15 @@ def words(asked: Mapping[str, Any]) -> str:
         return str(title)
     listed, by = _names(asked.get("of")), _names(asked.get("by"))
     kind = KINDS.get(str(asked.get("kind")), KINDS["count"]).words
-    return kind + (f" of {listed}" if listed else "") + (f" by {by}" if by else "")
+    where = _conditions(asked.get("where"))
+    return "".join(
+        [
+            kind,
+            f" of {listed}" if listed else "",
+            f" by {by}" if by else "",
+            f", where {where}" if where else "",
+        ]
+    )
 
 
 def _names(given: object) -> str:
@@ -140,6 +156,17 @@ def _names(given: object) -> str:
     several = given if isinstance(given, list) else [] if given is None else [given]
     names = [one.get("column", "…") if isinstance(one, Mapping) else one for one in several]
     return ", ".join(map(str, names))
+
+
+def _conditions(given: object) -> str:
+    """Conditions in words, as far as they have some."""
+    several = given if isinstance(given, list) else [] if given is None else [given]
+    found = []
+    for one in several:
+        tests = [name for name in TESTS if isinstance(one, Mapping) and name in one]
+        words = [f"{one.get('column')} {TESTS[name]} {_told(one[name])}" for name in tests]
+        found += words or ["…"]
+    return " and ".join(found)
 
 
 def group_counts(asked: Mapping[str, Any], columns: Sequence[ColumnShown]) -> list[int]:

@@ -179,6 +179,7 @@ def _planned(
         groups=[c.name for c in table.columns if c.kind in ("category", "boolean")],
         cuttable=[(c.name, c.name) for c in table.columns if c.kind in ("integer", "real", "date")],
         conditions=builder.CONDITIONS,
+        listed={c.name: levels for c in table.columns if (levels := builder.listed(c))},
         tests=builder.TESTS,
         workloads=list(builder.WORKLOADS.items()),
         methods=list(builder.METHODS.items()),
