@@ -228,6 +228,37 @@ def test_weights_that_are_all_one_are_caught(seen, free, monkeypatch):
     assert worst(one, seen, Relation.ADD_REMOVE)["strict"] == 1 > LEVELS["strict"]
 
 
+@pytest.mark.parametrize("source", [duck, lambda rows: rows], ids=["duckdb", "polars"])
+def test_levels_are_read_together_as_they_are_one_by_one(seen, free, monkeypatch, source):
+    rng = np.random.default_rng(2)
+    people = tuple(
+        (i, ("strict", "open", "none", None)[rng.integers(4)], HELD[rng.integers(1, 7)])
+        for i in range(60)
+    )
+    view = opened(people, None, source=source).personal(
+        budget="consent", levels={"open": 1, "strict": Fraction(1, 5)}
+    )
+    keep = iter(range(10**6))
+    door = importlib.import_module("discreet.table.personal")
+    monkeypatch.setattr(door, "fresh_key", lambda _: next(keep) // 2)
+    for query, cap in (
+        (ask.mean("x").limited(rows_per_unit=1), "open"),
+        (ask.count(by="g").limited(groups_per_unit=1, rows_per_unit=1), "open"),
+        (ask.units(by=["g", "consent"], where=col("x") > 0), "open"),
+        (ask.total("x", by="g", keys=["b"]), "open"),
+        (ask.total("x", by="g", keys=ask.keys(["b"], other=True)), "open"),
+        (ask.median("x", by="g", method="tree"), "strict"),
+    ):
+        found = []
+        for most in (10**6, 0):
+            monkeypatch.setattr("discreet.queries.levels._MOST", most)
+            seen.clear()
+            view.release(query, cap=cap)
+            found.append([exact.tolist() for exact, _ in seen])
+        assert found[0] == found[1]
+        assert np.any(found[0][0])
+
+
 def test_the_law_itself(seen, free):
     """The same by summing up both laws, point by point."""
     laws = []

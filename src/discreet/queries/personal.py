@@ -21,8 +21,6 @@ from discreet.core import check, events
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.exact import Number, root_down
 from discreet.core.relation import Relation
-from discreet.data.expression import Expression
-from discreet.data.plan import Plan
 from discreet.mechanisms.gaussian import gaussian
 from discreet.mechanisms.laplace import laplace
 from discreet.queries.ask import Query
@@ -363,22 +361,3 @@ def _bias(
         return min(apart, range_) * sum(shares) / 2
     most = step * max(abs(scale.lower), abs(scale.upper))
     return most * sum((1 - weights[x]) * rows[x] for x in weights)
-
-
-def narrowed(
-    made: Weighted, condition: Mapping[Level, Expression]
-) -> dict[Level, tuple[Plan, ...]]:
-    """The passes of each level: the same ones, over the rows of its people only."""
-    return {
-        level: tuple(
-            replace(plan, where=only if plan.where is None else plan.where & only)
-            for plan in made.design.passes
-        )
-        for level, only in condition.items()
-    }
-
-
-def only(query: Query, condition: Expression) -> Query:
-    """The same question about the rows that also meet a condition."""
-    where = condition if query.where is None else query.where & condition
-    return replace(query, where=where)

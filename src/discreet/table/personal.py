@@ -26,18 +26,8 @@ from discreet.noise.bits import Bits, system
 from discreet.queries import ask
 from discreet.queries.ask import By, Keys, Query, Value
 from discreet.queries.design import Design, design
-from discreet.queries.personal import (
-    Level,
-    Menu,
-    Sums,
-    Trade,
-    Weighted,
-    menu,
-    narrowed,
-    only,
-    trade,
-    weighted,
-)
+from discreet.queries.levels import level_pass, only, split_all
+from discreet.queries.personal import Level, Menu, Sums, Trade, Weighted, menu, trade, weighted
 from discreet.table.charge import fresh_key, reserved
 from discreet.table.levels import attached, members_only
 from discreet.table.release import Release
@@ -226,11 +216,13 @@ class Personal:
         return weighted(queries, setting=setting, levels=self.levels, cap=cap)
 
     def _run(self, made: Weighted, *, label: str | None, bits: Bits) -> PersonalRelease:
-        passes = narrowed(made, self._conditions)
+        levels = self.levels.levels
+        passes = [level_pass(p, column=self.column, levels=levels) for p in made.design.passes]
         words = label or "; ".join(q.query.title for q in made.design.questions)
-        tables, receipt = self._read(passes, made.guarantee, label=words, bits=bits)
-        noisy = made.design.noisy(made.combined(tables), bits=bits)
-        del tables
+        plans = [plan for one in passes for plan in one.plans]
+        sums, receipt = self._read(plans, made.guarantee, label=words, bits=bits)
+        noisy = made.design.noisy(made.combined(split_all(passes, sums, levels)), bits=bits)
+        del sums
         (one,) = released(self.table, made.design, noisy, receipt)
         return PersonalRelease(
             release=self._told(one, made.weights),
@@ -243,16 +235,19 @@ class Personal:
         setting = self._opened.setting
         designs = {
             level: design(
-                [only(query, condition)], setting=setting, budget=self.levels.budget(level)
+                [only(query, col(self.column) == level)],
+                setting=setting,
+                budget=self.levels.budget(level),
             )
-            for level, condition in self._conditions.items()
+            for level in self.levels.levels
         }
-        passes = {level: made.passes for level, made in designs.items()}
+        plans = [plan for made in designs.values() for plan in made.passes]
         cost = personal({str(level): made.guarantee for level, made in designs.items()})
         words = label or f"{query.title} by level"
-        tables, receipt = self._read(passes, cost, label=words, bits=bits)
+        sums, receipt = self._read(plans, cost, label=words, bits=bits)
+        left = iter(sums)
         return {
-            level: self._answer(made, tables[level], receipt, bits=bits)
+            level: self._answer(made, [next(left) for _ in made.passes], receipt, bits=bits)
             for level, made in designs.items()
         }
 
@@ -263,19 +258,14 @@ class Personal:
         return self._told(one, {})
 
     def _read(
-        self,
-        passes: Mapping[Level, Sequence[Plan]],
-        cost: PersonalGuarantee,
-        *,
-        label: str,
-        bits: Bits,
-    ) -> tuple[dict[Level, list[Sums]], Receipt]:
-        """Charge everyone who pays, then read the exact sums of each level: private."""
+        self, plans: Sequence[Plan], cost: PersonalGuarantee, *, label: str, bits: Bits
+    ) -> tuple[list[Sums], Receipt]:
+        """Charge everyone who pays, then read the exact sums of each plan: private."""
         from discreet.data.collect import collect  # noqa: PLC0415 - engines are slow to import
         from discreet.data.source import check_source  # noqa: PLC0415
 
         opened = self._opened
-        for plan in (plan for plans in passes.values() for plan in plans):
+        for plan in plans:
             check_source(plan.program(), opened.source)
         with ExitStack() as stack:
             receipt = None
@@ -287,16 +277,11 @@ class Personal:
                 receipt = receipt or admitted
             # One key for all: it also decides which row says what level a unit has.
             key = fresh_key(bits)
-            tables = {
-                level: [
-                    collect(replace(p, schema=opened.setting.schema), source=opened.source, key=key)
-                    for p in plans
-                ]
-                for level, plans in passes.items()
-            }
+            schema, source = opened.setting.schema, opened.source
+            tables = [collect(replace(p, schema=schema), source=source, key=key) for p in plans]
         if receipt is None:
             raise InvalidArgument("account or crowd must be given to release.")
-        return {level: [one.columns for one in found] for level, found in tables.items()}, receipt
+        return [one.columns for one in tables], receipt
 
     def _admitted(
         self, opened: Opened, cost: PersonalGuarantee, *, label: str, bits: Bits
@@ -320,10 +305,6 @@ class Personal:
             request_id=None,
         )
         return members_only(opened, self.column, crowd=crowd, taking=admission.taking), receipt
-
-    @property
-    def _conditions(self) -> dict[Level, Expression]:
-        return {level: col(self.column) == level for level in self.levels.levels}
 
     @property
     def _opened(self) -> Opened:
