@@ -163,8 +163,9 @@ def _conditions(given: object) -> str:
     several = given if isinstance(given, list) else [] if given is None else [given]
     found = []
     for one in several:
-        tests = [name for name in TESTS if isinstance(one, Mapping) and name in one]
-        words = [f"{one.get('column')} {TESTS[name]} {_told(one[name])}" for name in tests]
+        known = one if isinstance(one, Mapping) else {}
+        tests = [name for name in TESTS if name in known]
+        words = [f"{known.get('column')} {TESTS[name]} {_told(known[name])}" for name in tests]
         found += words or ["…"]
     return " and ".join(found)
 
