@@ -5,6 +5,7 @@ import io
 import json
 import math
 import pickle
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +38,7 @@ from discreet.studies.muehl.plan import MUEHL
 from discreet.studies.page import as_html, as_json
 from discreet.studies.study import Setting
 
+DOCS = Path(__file__).parents[2] / "docs" / "studies"
 QUICK = Setting(quick=True, seed=MUEHL.seed)
 FULL = Setting(seed=MUEHL.seed)
 
@@ -204,6 +206,12 @@ def test_gains_have_errors():
     mean, error = labels.gain(np.array([30.0, 34.0]), np.array([15.0, 17.0, 16.0]))
     assert mean == pytest.approx(100)
     assert error == pytest.approx(200 * math.hypot(2 / 32, 1 / 16 / math.sqrt(3)))
+
+
+def test_an_uneven_budget_that_gives_more_is_seen():
+    cells = {cell: np.array([100.0]) for cell in labels.CELLS}
+    found = labels.uniform(votes.MNIST, cells, np.array([99.0]))
+    assert failed(found) == {"E5/even is more/MNIST/mean 3"}
 
 
 def test_items_for_copies_suffice():
@@ -414,6 +422,26 @@ def test_another_file_of_the_package_is_refused(monkeypatch, tmp_path):
 
 
 # ── the documentation ─────────────────────────────────────────────────────────────────────────
+
+
+def test_printed_numbers_of_the_page_are_those_of_the_thesis():
+    text = (DOCS / "muehl.md").read_text("utf-8")
+    for world in ("MNIST", "Adult"):
+        _, _, after = text.partition(f"### {world}: labels")
+        rows = re.findall(r"^\| (1\.5|2|3|5), (25|50|75) % \|(.*)\|$", after, re.MULTILINE)[:12]
+        assert len(rows) == 12
+        for high, share, cells in rows:
+            found = [cell.strip() for cell in cells.split("|")]
+            for way, place in (("upsampling", 0), ("weighting", 2), ("vanishing", 4)):
+                printed = stated.LABELS[world][way][float(high), int(share) / 100]
+                assert found[place] == ("> 2,000" if printed is None else f"{printed:,}")
+
+
+def test_pictures_of_the_page_are_there():
+    text = (DOCS / "muehl.md").read_text("utf-8")
+    names = re.findall(r"\]\((muehl-[a-z0-9-]+\.svg)\)", text)
+    assert len(names) >= 5
+    assert all((DOCS / name).read_text("utf-8").startswith("<svg") for name in names)
 
 
 def test_a_page_of_parts_is_whole(parts):

@@ -64,6 +64,8 @@ def labels(setting: Setting) -> Findings:
         plain = plain_counts(setting, world, 1.0)
         checks += [*_plain(setting, world), *_printed(setting, world, found)]
         checks += [*_orders(setting, world, found, plain), *_gains(world, found, plain)]
+        if not setting.quick:
+            checks += uniform(world, found["weighting"], plain_counts(setting, world, 3.0))
         tables += [_table(world, found, plain), _gain_table(world, found, plain)]
         figures.append(_figure(setting, world, found))
     return Findings(checks=tuple(checks), tables=tuple(tables), figures=tuple(figures))
@@ -239,6 +241,24 @@ def _orders(
                                     "more of the owners are generous, over before, at least",
                                     expected=1.0, got=grown))  # fmt: skip
     return made
+
+
+def uniform(
+    world: World, weighting: Mapping[tuple[float, float], Floats], alike: Floats
+) -> list[Check]:
+    """The same mean budget gives most labels when it is spread evenly; the law is concave."""
+    source = Claims(source="Section 6.3, M41")
+    even = {3: alike, 2: weighting[3.0, 0.5]}
+    uneven = {3: weighting[5.0, 0.5], 2: weighting[5.0, 0.25]}
+    words = {3: "(3, 3) over (1, 5), half and half", 2: "(1, 3), half and half, over (1, 5), 25 %"}
+    return [
+        source.at_least(
+            f"E5/even is more/{world.name}/mean {mean}", f"labels of {words[mean]}, the same mean "
+            f"budget, {world.name}", expected=1.0, got=float(even[mean].mean() /
+                                                             uneven[mean].mean()),
+        )
+        for mean in (3, 2)
+    ]  # fmt: skip
 
 
 def _gains(
