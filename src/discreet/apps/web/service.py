@@ -85,7 +85,7 @@ class Service:
         config = self._table(table)
         found = planning.question(config, statistics)
         account = self.budgets.paying(who, config)
-        shown = self._budget(who, config)
+        shown = None if account is None else self._budget(account, config)
         return planning.plan(config, found, account=account, shown=shown, compare=compare)
 
     # ── releases ─────────────────────────────────────────────────────────────
@@ -254,18 +254,15 @@ class Service:
         return found
 
     def _shown(self, who: Person, table: TableConfig) -> TableShown:
-        above = self.budgets.of_table(table)
+        above, own = self.budgets.of_table(table), self.budgets.paying(who, table)
         return tables.shown(
             table,
-            own=self._budget(who, table),
+            own=None if own is None else self._budget(own, table),
             whole=tables.standing(above.name, above.limit, self.budgets.remaining(above)),
         )
 
-    def _budget(self, who: Person, table: TableConfig) -> BudgetShown | None:
-        """What the caller can really spend: not more than the table has, in the same currency."""
-        account = self.budgets.paying(who, table)
-        if account is None:
-            return None
+    def _budget(self, account: Account, table: TableConfig) -> BudgetShown:
+        """What its holder can really spend: not more than the table has, in the same currency."""
         above = self.budgets.of_table(table)
         left, most = self.budgets.remaining(account), self.budgets.remaining(above)
         same = type(account.limit.event) is type(above.limit.event)
