@@ -28,15 +28,14 @@ _MOST_LINES = 6
 _DAY_S = 86_400
 
 
-def curve(points: Sequence[Point], *, now: float | None, measure: str, unit: str) -> str:
-    """The error against the amount, with the amount that is asked for."""
+def curve(points: Sequence[Point], *, now: Point, measure: str, unit: str) -> str:
+    """The error against the amount, with what is asked for."""
     known = [(p.amount, p.width) for p in points if p.width is not None and p.width > 0]
     if len(known) < 2:
         return ""
     lines = [Curve(label="error", x=[x for x, _ in known], y=[y for _, y in known])]
-    here = [(x, y) for x, y in known if now is not None and abs(x - now) <= 1e-9 * x]
-    if here:
-        lines.append(Curve(label="as asked", x=[here[0][0]], y=[here[0][1]], joined=False))
+    if now.width:
+        lines.append(Curve(label="as asked", x=[now.amount], y=[now.width], joined=False))
     return fluid.drawn(
         Lines(
             lines=lines,

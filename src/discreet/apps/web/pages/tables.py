@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from discreet.apps.web.answers import Planned, TableShown
+from discreet.apps.web.answers import Planned, Point, TableShown
 from discreet.apps.web.guard import Serving, Who
 from discreet.apps.web.pages import builder, charts
 from discreet.apps.web.pages.builder import Fields
@@ -209,7 +209,7 @@ def _shown(planned: Planned, *, ranges: bool) -> dict[str, Any]:
         last = planned.statistics[-1]
         measure = "rho" if "rho" in last.amount else "epsilon"
         unit = "error, ±" if last.step is None else "error in rank, share of rows"
-        now = last.amount.get(measure)
+        now = Point(amount=last.amount.get(measure, 0.0), std=last.std, width=last.width)
         curve = charts.curve(last.curve, now=now, measure=measure, unit=unit)
         pictures = [curve, charts.alternatives(last)]
     return {
