@@ -21,7 +21,7 @@ AOUTOUF = Plan(
     "search that learns them is not: as printed it breaks its constraint on its own example, and "
     "where it keeps it, it can stall. Both are replaced by exact fits that list no areas. The "
     "traffic example protects cells that are next to each other instead of cars, was fitted on the "
-    "day it is shown on, and its error, which is not given, is that of a constant. With public "
+    "day it is shown on, and its error, which is not given, is nearly a constant's. With public "
     "days and cars as the unit, the released forecast is as good as the forecast. The variant with "
     "smooth sensitivity has a true delta of 0.12 to 1; corrected, it helps for long tuples only.",
     experiments=(
