@@ -325,6 +325,32 @@ def test_formulas_are_disarmed(running, name):
             assert cell != name
 
 
+def test_formulas_in_labels_are_disarmed(running):
+    label = ["map", ["col", "place"], [["north", "=1+1"]], "@SUM(A1)"]
+    by = {"column": "=cmd|x", "expression": label}
+    job = release(running, "ada", "formula of a label", {**COUNT, "by": by})
+    path = f"{API}/releases/{job['id']}/file?format=csv"
+    found = running.ask("GET", path, token=running.tokens["ada"]).text
+    cells = [cell for row in csv.reader(io.StringIO(found)) for cell in row]
+    assert "'=1+1" in cells
+    assert not [cell for cell in cells if cell.startswith(("=", "@"))]
+
+
+def test_half_a_character(running):
+    """What no text can hold is refused, not tripped over."""
+    half = "\ud800"
+    for statistic in (
+        {**COUNT, "name": half},
+        {**COUNT, half: 1},
+        {**COUNT, "by": half},
+        {**COUNT, "where": {"column": "place", "is": half}},
+    ):
+        body = json.dumps({"statistics": [statistic]}).encode()
+        headers = {"Content-Type": "application/json"}
+        answer = running.ask("POST", PLAN, token=running.tokens["ada"], body=body, headers=headers)
+        assert answer.status == 422
+
+
 def test_markup_in_names_is_text(running):
     name = "<script>alert(1)</script>"
     job = release(running, "ada", "markup", {**COUNT, "name": name})
