@@ -484,6 +484,23 @@ def test_a_crowd_and_an_account_are_both_charged(ledger):
     assert (crowd.spent() == spent).all()
 
 
+def test_no_sequence_of_questions_passes_a_limit(ledger):
+    """Menus and caps that follow what was released before."""
+    crowd = panel(ledger)
+    rows = frame(tuple((i, "open", ((3, "a"), (3, "b"))) for i in range(60)))
+    table = discreet.table(rows, columns=COLUMNS, unit="who", rows_per_unit=2)
+    limits = np.array([float(crowd.limits[x].event.rho) for x in crowd.levels]) * 1e12
+    last, rng = 0.0, np.random.default_rng(4)
+    for _ in range(12):
+        menu = {
+            x: Fraction(int(rng.integers(1, 150)), 100) * (2 if last > 40 else 1)
+            for x in crowd.limits
+        }
+        last = table.personal(crowd=crowd, levels=menu).count(cap=str(rng.choice(list(menu)))).value
+        assert (crowd.spent() <= limits).all()
+    assert crowd.spent().any()
+
+
 def test_seeded_bits_are_refused(ledger):
     table = opened(((1, "open", ((3, "a"),)),), ledger)
     crowd = panel(ledger)
