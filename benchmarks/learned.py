@@ -22,6 +22,13 @@ PAGE = ROOT / "docs" / "learned-comparison.md"
 FIGURE = ROOT / "docs" / "learned-comparison.svg"
 EPSILONS = (0.3, 1.0, 3.0)
 RUNS = 10
+STYLES = {
+    "constant": ("s", "C0"),
+    "plain Laplace": ("^", "C1"),
+    "private quantile": ("D", "C2"),
+    "smooth sensitivity": ("v", "C3"),
+    "sample and aggregate": ("x", "C4"),
+}
 ALLOWED = 1.02
 """How far above the best baseline an error may lie."""
 
@@ -147,16 +154,18 @@ def draw(found: list[Cell], target: Path) -> None:
         own = [cell for cell in found if cell.box == name]
         epsilons = [cell.epsilon for cell in own]
         unit = own[0].baselines["constant"]
-        for number, who in enumerate(own[0].baselines):
+        for who in own[0].baselines:
             values = [cell.baselines[who] / unit for cell in own]
+            mark, colour = STYLES[who]
             style = ":" if who == "constant" else "-"
-            place.plot(
-                epsilons, values, style, marker="s^Dvx"[number], markersize=4, alpha=0.8, label=who
-            )
+            place.plot(epsilons, values, style, marker=mark, color=colour, markersize=4, label=who)
         ours = [cell.ours / unit for cell in own]
         place.plot(epsilons, ours, marker="o", color="black", linewidth=1.8, label="learned")
         place.set_xscale("log")
         place.set_yscale("log")
+        place.set_xticks(epsilons, [f"{one:g}" for one in epsilons])
+        place.set_yticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
+        place.minorticks_off()
         place.set_title(name, fontsize=9)
     figure.supxlabel("epsilon")
     figure.supylabel("mean absolute error / that of a public constant")
