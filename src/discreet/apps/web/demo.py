@@ -16,11 +16,8 @@ from discreet.apps.web.config import read
 from discreet.apps.web.people import Person, Role
 from discreet.apps.web.service import Service
 
-_PEOPLE: tuple[tuple[str, Role], ...] = (
-    ("olivia", "owner"),
-    ("anna", "analyst"),
-    ("august", "auditor"),
-)
+# One for each role, called by it.
+_PEOPLE: tuple[Role, ...] = ("owner", "analyst", "auditor")
 _WRITTEN = ("service.db", "budget.db")
 _CROWD = "made-up consents"
 _MEMBERS = 400
@@ -103,7 +100,7 @@ def prepare(
     config = read(path)
     service = Service(config)
     try:
-        tokens = {role: service.people_known.add(name, role)[0] for name, role in _PEOPLE}
+        tokens = {role: service.people_known.add(role, role)[0] for role in _PEOPLE}
         _crowd(service)
         if warm:
             _release(service)
@@ -113,14 +110,15 @@ def prepare(
 
 
 def _release(service: Service) -> None:
-    anna = Person(name="anna", role="analyst")
+    analyst = Person(name="analyst", role="analyst")
     service.start()
     jobs = [
-        service.submit(anna, "health", [asked], request_id=secrets.token_hex(8)) for asked in _ASKED
+        service.submit(analyst, "health", [asked], request_id=secrets.token_hex(8))
+        for asked in _ASKED
     ]
     ends = time.monotonic() + _WAIT_S
     while time.monotonic() < ends:
-        if all(service.job(anna, job.id).state not in ("queued", "running") for job in jobs):
+        if all(service.job(analyst, job.id).state not in ("queued", "running") for job in jobs):
             return
         time.sleep(0.05)
 
