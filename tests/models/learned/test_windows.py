@@ -1,14 +1,16 @@
 """Windows of a stream: what a reading pays, by counting, and the refusal beyond it (A46)."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from discreet import Ledger, NotCertified, pure, seeded
+from discreet import Ledger, NotCertified, gaussian, pure, seeded
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
 from discreet.models.learned import WindowPlan, wrap
+from discreet.models.learned.mechanism import law_of
 
 N = 4
 PUBLIC = np.random.default_rng(0).uniform(0, 10, size=(30, N))
@@ -102,3 +104,41 @@ def test_windows_are_the_last_readings_in_order() -> None:
         stream.feed([1.0, 2.0])
     assert stream.feed(float("nan")) is None
     assert stream.feed(None) is not None
+
+
+@pytest.mark.parametrize("group", [2, 4])
+def test_a_run_behind_single_readings_is_no_composition(single, group: int) -> None:
+    """One window, ``group`` readings replaced: the same noise, shifted ``group`` times as far."""
+    plan = WindowPlan(mechanism=single, stride=N, group=group)
+    reach = 40 * single.model.width
+    places = np.arange(-reach, reach + 1)
+    law = law_of(single.noise)
+    here, there = law.pmf(places), law.pmf(places - group * single.model.width)
+    claims = []
+    for epsilon in np.linspace(0, 2 * group, 9)[:-1]:
+        exact = np.maximum(here - np.exp(epsilon) * there, 0).sum()
+        claims.append((plan.guarantee.delta(epsilon), exact))
+        assert plan.guarantee.delta(epsilon) >= exact
+    composed = single.guarantee * plan.uses
+    assert any(
+        composed.delta(epsilon) < exact
+        for epsilon, (_, exact) in zip(np.linspace(0, 2 * group, 9), claims, strict=False)
+    ), "what is refuted here"
+
+
+def test_a_run_behind_single_readings_with_a_delta_is_refused() -> None:
+    made = wrap(np.mean, public_inputs=PUBLIC, metric="record", epsilon=1, delta=1e-2)
+    loose = replace(made, noise=gaussian(sensitivity=1, rho=1, relation=Relation.REPLACE_ONE))
+    with pytest.raises(InvalidArgument, match="group=2"):
+        WindowPlan(mechanism=loose, group=2)
+    assert WindowPlan(mechanism=loose).uses == N
+
+
+def test_the_account_of_the_mechanism_pays_for_a_stream(single, tmp_path) -> None:
+    with Ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
+        account = ledger.account("readings", limit=pure(10, relation=Relation.REPLACE_ONE))
+        plan = WindowPlan(mechanism=single.charged_to(account))
+        plan.start()
+        assert account.remaining == 2
+        with pytest.raises(BudgetExceeded):
+            plan.start()

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 
+from discreet.accounting.composition import basic
 from discreet.accounting.guarantee import Guarantee
+from discreet.core import events
 from discreet.core.check import count
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.ledger.account import Account, Reservation
@@ -25,8 +28,11 @@ class WindowPlan:
     Proof: windows start ``stride`` readings apart, so a run of w readings meets at most
         ceil((n + w - 1) / stride) windows of length n. All other answers have the same law for
         both streams, and those that are met compose, also adaptively. A mechanism that hides runs
-        of w at once is charged once for each window met; one that hides single records is charged
-        once for each of the w readings and each window that holds it: w ceil(n / stride).
+        of w at once is charged once for each window met. Behind one that hides single records the
+        two streams are joined by a chain of streams, each reading replaced in turn, and epsilons
+        along it add up over the windows that hold the reading: epsilon w ceil(n / stride). That is
+        one bounded loss, not a composition: neighbours of neighbours shift the same noise further,
+        and no delta makes up for it. So it is stated as pure, and a delta is refused.
     Source: Dwork, Roth 2014, 3.5; Kellaris et al. 2014 (w-event). A46.
     Needs: one answer for each window; another horizon, model or a retry is another plan.
     """
@@ -41,6 +47,21 @@ class WindowPlan:
         hidden = self.mechanism.adjacency.group
         if self.group > 1 and hidden not in (1, self.group):
             raise InvalidArgument(f"The mechanism hides runs of {hidden}, not of {self.group}.")
+        if self._chained and self._epsilon() is None:
+            raise InvalidArgument(
+                f"A mechanism with a delta hides runs of {self.group} only if it is made for them: "
+                f"wrap(..., group={self.group})."
+            )
+
+    @property
+    def _chained(self) -> bool:
+        """Whether a run is hidden reading by reading."""
+        return self.group > 1 and self.mechanism.adjacency.group == 1
+
+    def _epsilon(self) -> Fraction | None:
+        """The largest loss of one answer, exactly; None if it is larger with some chance."""
+        found, failure = basic(self.mechanism.guarantee.event)
+        return None if failure else found
 
     @property
     def length(self) -> int:
@@ -50,7 +71,7 @@ class WindowPlan:
     @property
     def uses(self) -> int:
         """Charges for each protected unit, whatever the length of the stream."""
-        if self.group > 1 and self.mechanism.adjacency.group == 1:
+        if self._chained:
             return self.group * -(-self.length // self.stride)
         run = max(self.group, self.mechanism.adjacency.group)
         return -(-(self.length + run - 1) // self.stride)
@@ -58,7 +79,10 @@ class WindowPlan:
     @property
     def guarantee(self) -> Guarantee:
         """What the whole stream costs each protected unit: known before it starts."""
-        return self.mechanism.guarantee * self.uses
+        one, loss = self.mechanism.guarantee, self._epsilon()
+        if self._chained and loss is not None:
+            return Guarantee(events.Pure(loss * self.uses), one.relation)
+        return one * self.uses
 
     def explain(self) -> str:
         """The price, in a sentence."""
@@ -70,10 +94,14 @@ class WindowPlan:
         )
 
     def start(self, *, account: Account | None = None, label: str = "windows") -> Windows:
-        """Pay for the whole stream, then feed it; refused if the account cannot pay."""
+        """Pay for the whole stream, then feed it; refused if the account cannot pay.
+
+        Without ``account`` the mechanism's own pays, if it has one.
+        """
         reservation = None
-        if account is not None:
-            reservation = account.reserve(self.guarantee, label=label, private=True)
+        payer = self.mechanism.account if account is None else account
+        if payer is not None:
+            reservation = payer.reserve(self.guarantee, label=label, private=True)
         return Windows(plan=self, reservation=reservation)
 
 
