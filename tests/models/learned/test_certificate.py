@@ -88,6 +88,19 @@ def test_a44_doubles_are_taken_as_they_are():
     assert not certify_table(low, high, width=np.nextafter(0.1 + 0.3, 0)).holds
 
 
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        (np.array([-(2**62)]), np.array([2**62])),
+        (np.array([0, 0], dtype=np.uint64), np.array([0, 2**64 - 1], dtype=np.uint64)),
+    ],
+)
+def test_a44_differences_do_not_wrap_around(low, high):
+    found = certify_table(low, high, width=1)
+    assert found.largest == int(high[-1]) - int(low[-1])
+    assert not found.holds
+
+
 def test_a16_a_path_is_no_clique():
     # The three cells of the counterexample, with four steps for S.
     low, high = np.array([1, 0, -1]), np.array([5, 4, 3])

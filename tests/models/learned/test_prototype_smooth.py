@@ -255,3 +255,15 @@ def test_a19_the_second_prototype_cannot_release():
         second.release(np.sum, x[0], epsilon=1)
     assert second.true_delta() > 2 * math.exp(-1 / (2 * float(second.gamma)))  # what it claims
     assert second.low.shape == (3, 3, 3)
+
+
+def test_a39_short_integers_do_not_wrap_around():
+    low, high = (np.full((2, 2), end, dtype=np.int8) for end in (-100, 100))
+    made = smooth_ranges(low, high, epsilon=1, delta=1e-6)
+    assert made.bounds.min() == pytest.approx(200)
+    high[0, 0] = -100  # what was proved stays
+    assert made.high[0, 0] == 100
+    with pytest.raises(InvalidArgument, match="whole"):
+        smooth_ranges(low, high.astype(float), epsilon=1, delta=1e-6)
+    with pytest.raises(InvalidArgument, match="larger step"):
+        smooth_ranges(low.astype(np.int64) * 2**55, high.astype(np.int64), epsilon=1, delta=1e-6)

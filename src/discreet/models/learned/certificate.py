@@ -75,6 +75,8 @@ def certify_table(
     certified: changes by at most 4 of 4 (all pairs of neighbours).
     """
     bottom, top = _exact(low), _exact(high)
+    if bottom.dtype != top.dtype:
+        bottom, top = bottom.astype(object), top.astype(object)
     if bottom.shape != top.shape or bottom.size == 0:
         raise InvalidArgument("low and high must have one shape, and not be empty.")
     non_negative("width", width)
@@ -98,7 +100,9 @@ def certify_table(
 def _exact(table: ArrayLike) -> NDArray[Any]:
     array = np.asarray(table)
     if array.dtype.kind in "iu":
-        return array.astype(np.int64)
+        # Beyond this, differences would wrap around: whole numbers of any size then.
+        large = array.size and max(-int(array.min()), int(array.max())) >= 1 << 62
+        return array.astype(object if large else np.int64)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise InvalidArgument("low and high must be finite.")
     exact: NDArray[Any] = np.frompyfunc(Fraction, 1, 1)(array)

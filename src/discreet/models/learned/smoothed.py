@@ -26,6 +26,7 @@ from discreet.mechanisms.mechanism import Certificate, Check
 from discreet.mechanisms.smooth_check import worst_divergence
 from discreet.mechanisms.smooth_noise import SMALLEST_BETA, Laplace, laplace_multiplier
 from discreet.models.learned.areas import Adjacency, around, neighbours, spread_min
+from discreet.models.learned.ranges import fixed
 from discreet.noise.bits import Bits, system
 from discreet.noise.law import Floats, Ints
 
@@ -34,6 +35,7 @@ _RAISED = 1 + Fraction(1, 1 << 38)
 _SLACK = 2.0**-36
 # Noise is never below this many steps.
 _FEWEST_STEPS = 16
+_LARGEST = 1 << 60
 
 
 def local_sensitivities(low: Ints, high: Ints, *, adjacency: Adjacency = "replace") -> Ints:
@@ -106,8 +108,14 @@ class SmoothRanges:
     adjacency: Adjacency = "replace"
 
     def __post_init__(self) -> None:
-        if self.low.dtype.kind != "i" or self.low.shape != self.high.shape:
+        kinds = {self.low.dtype.kind, self.high.dtype.kind}
+        if kinds != {"i"} or self.low.shape != self.high.shape:
             raise InvalidArgument("low and high must be tables of whole numbers of one shape.")
+        # Copies, in 64 bits: differences of short integers would wrap around.
+        for name, ends in (("low", self.low), ("high", self.high)):
+            object.__setattr__(self, name, fixed(ends.astype(np.int64)))
+        if self.low.size and max(-int(self.low.min()), int(self.high.max())) > _LARGEST:
+            raise InvalidArgument("low and high must lie within 2**60 steps: use a larger step.")
         if (self.low > self.high).any():
             raise NotCertified("A range is empty: clipping to it would keep no bound.")
         if self.noise.beta < SMALLEST_BETA:
