@@ -360,6 +360,18 @@ class TestAlternatives:
         with pytest.raises(InvalidArgument, match="group"):
             wrap(self.median, **public, group=2, alternatives={"weak": weak})
 
+    @pytest.mark.parametrize("positions", [1, 3])
+    def test_noise_for_each_entry_is_no_alternative(self, positions: int) -> None:
+        noise = laplace(sensitivity=1, epsilon=1, relation=Relation.REPLACE_ONE)
+        with pytest.raises(InvalidArgument, match="one number"):
+            wrap(
+                self.median,
+                public_inputs=PUBLIC[:20, :positions],
+                metric="record",
+                epsilon=1,
+                alternatives={"noise": noise},
+            )
+
 
 @pytest.mark.parametrize(
     ("wrong", "match"),

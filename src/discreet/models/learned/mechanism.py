@@ -13,7 +13,7 @@ import numpy as np
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core.check import positive, probability
-from discreet.core.errors import NotCertified, Unsupported
+from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.ledger.account import Account, Receipt
@@ -64,8 +64,14 @@ class Releases(Protocol):
 
 
 def ask_alternative(mechanism: Mechanism, given: Floats, bits: Bits) -> float:
-    """What another mechanism releases about an input."""
-    return float(cast("Releases", mechanism).release(given, bits=bits))
+    """What another mechanism releases about an input: one number about the whole of it.
+
+    Noise for each entry, of a sensitivity that is not that of a record, does not pass as one.
+    """
+    said = np.asarray(cast("Releases", mechanism).release(given, bits=bits))
+    if said.ndim or said.dtype.kind not in "biuf":
+        raise InvalidArgument("alternatives must release one number about a whole input.")
+    return float(said)
 
 
 def law_of(noise: Noise) -> Law:
