@@ -30,6 +30,26 @@ def test_the_same_request_is_one_reservation(ledger):
     assert account.history[1].outcome == "released"
 
 
+@pytest.mark.parametrize("outcome", ["released", "failed"])
+def test_a_settled_reservation_pays_for_no_second_answer(ledger, outcome):
+    account = ledger.account("a", limit=discreet.pure(1))
+    account.reserve(discreet.pure(0.4), label="x", request_id="r").settle(outcome)
+    with pytest.raises(InvalidArgument, match="new request_id"):
+        account.reserve(discreet.pure(0.4), label="x", request_id="r")
+    assert float(account.remaining) == 0.6
+
+
+def test_a_charge_is_no_reservation(ledger):
+    account = ledger.account("a", limit=discreet.pure(1))
+    account.charge(discreet.pure(0.25), label="x", request_id="charged")
+    account.reserve(discreet.pure(0.25), label="x", request_id="reserved")
+    with pytest.raises(InvalidArgument, match="new request_id"):
+        account.reserve(discreet.pure(0.25), label="x", request_id="charged")
+    with pytest.raises(InvalidArgument, match="new request_id"):
+        account.charge(discreet.pure(0.25), label="x", request_id="reserved")
+    assert float(account.remaining) == 0.5
+
+
 def test_the_course_of_a_budget(ledger):
     account = ledger.account("a", limit=discreet.pure(1))
     with account.reserve(discreet.pure(0.25), label="first"):

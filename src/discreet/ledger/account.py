@@ -150,6 +150,7 @@ class Account:
         What is reserved stays spent, whatever happens next. ``private=False``, e.g. noise from
         seeded bits, is refused: such a release has no guarantee. The same ``request_id`` twice is
         one reservation: what was lost with a crash may be run again, and one answer published.
+        Once it is settled the same ``request_id`` is refused: there would be a second answer.
         """
         if not private:
             raise NotCertified(
@@ -232,7 +233,7 @@ class Account:
         for row in rows:
             journal.check_head(session, row)
         if request is not None:
-            known = self._replayed(session, request, guarantee)
+            known = self._replayed(session, request, guarantee, kind=kind)
             if known is not None:
                 return known
         time = journal.now()
@@ -297,7 +298,10 @@ class Account:
             f"{describe(level.limit.event)}: {why}; nothing was spent."
         )
 
-    def _replayed(self, session: Session, request: str, guarantee: Guarantee) -> Receipt | None:
+    def _replayed(
+        self, session: Session, request: str, guarantee: Guarantee, *, kind: str
+    ) -> Receipt | None:
+        """What a request was charged already; a settled reservation pays for nothing more."""
         found = session.run(
             "SELECT content, hash FROM entries WHERE account = ? AND request = ?",
             *(self._own.id, request),
@@ -309,6 +313,11 @@ class Account:
             raise InvalidArgument(
                 f"request_id {request!r} was used for another event; nothing was spent. "
                 "Take a new request_id."
+            )
+        if content["kind"] != kind or journal.settled(session, self._own.id, content["sequence"]):
+            raise InvalidArgument(
+                f"request_id {request!r} was used, and what it paid for is out or has failed; "
+                "nothing was spent. Take a new request_id."
             )
         receipt = self._receipt(content, guarantee, content["sequence"], found[0][1])
         return replace(receipt, replayed=True)
@@ -331,10 +340,7 @@ class Account:
             raise InvalidArgument(f"outcome must be 'released' or 'failed', got {outcome!r}.")
         with self._store.write() as session:
             row = journal.get(session, self._own.id, lock=self._store.lock)
-            if session.run(
-                "SELECT 1 FROM entries WHERE account = ? AND settles = ?",
-                *(row.id, sequence),
-            ):
+            if journal.settled(session, row.id, sequence):
                 raise InvalidArgument("This reservation is settled; it stays as it is.")
             content = {
                 "kind": "settle",

@@ -231,6 +231,12 @@ def composed(session: Session, row: Row) -> Event:
     return events.compose((events.Composed(parts),))
 
 
+def settled(session: Session, number: int, sequence: int) -> bool:
+    """Whether it is known what became of a reservation."""
+    text = "SELECT 1 FROM entries WHERE account = ? AND settles = ?"
+    return bool(session.run(text, number, sequence))
+
+
 def chain(session: Session, number: int) -> Iterator[tuple[Any, ...]]:
     """Sequence, text, hash, request and settled reservation of every entry, in order, in pages."""
     last = 0

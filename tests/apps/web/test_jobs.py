@@ -159,6 +159,20 @@ def test_who_has_lost_the_lease_cannot_publish(start, monkeypatch):
     assert heir.job(ANA, job.id).result == found.result
 
 
+def test_a_store_that_is_set_back_gets_no_second_answer(start):
+    service = start()
+    job = service.submit(ANA, "people", COUNT, request_id="a")
+    service.runner.step()
+    assert service.job(ANA, job.id).state == "done"
+    with service.store.write() as session:  # as in a copy that was made before it ran
+        session.run("UPDATE jobs SET state = 'queued', settled = 0, lease = 0, result = NULL")
+    service.runner.step()
+    found = service.job(ANA, job.id)
+    assert (found.state, found.result) == ("failed", None)
+    assert len(charges(service)) == 1
+    assert service.ledger(OLGA, verify=True).verification.ok
+
+
 def test_a_job_that_kills_its_workers_is_given_up(start, monkeypatch):
     service = start()
     job = service.submit(ANA, "people", COUNT, request_id="a")
