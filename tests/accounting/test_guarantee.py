@@ -30,6 +30,18 @@ def test_declared_budgets_are_worth_what_they_say():
     assert zcdp(0).epsilon() == gdp(0).epsilon() == pure(0).epsilon() == 0
 
 
+@pytest.mark.parametrize("bottom", range(300_001, 300_020))
+def test_a_fraction_is_asked_as_it_is(bottom):
+    """It is not rounded on the way: half of all fractions are above what their double reads as."""
+    part = Fraction(1, bottom)
+    assert approx(1, part).epsilon(part) == 1
+    assert approx(part, 1e-5).delta(part) == 1e-5
+    assert approx(1, part).epsilon(part * (1 - Fraction(1, 10**20))) == math.inf
+    # What is returned may be asked again: it is read as no less.
+    assert Fraction(repr(approx(1, part).delta(1))) >= part
+    assert approx(part, 1e-5).delta(approx(part, 1e-5).epsilon(1e-5)) == 1e-5
+
+
 def test_what_underflows_is_not_pure():
     """Far tails of a Gaussian are smaller than any double, and still not zero."""
     for g in (gdp(0.1), gdp(0.1).sampled(0.1), gdp(0.1) * 3, zcdp(0.1), gdp(0.1) + pure(1)):

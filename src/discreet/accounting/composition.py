@@ -43,33 +43,35 @@ class Answer:
     others: tuple[tuple[str, float], ...]
 
 
-def epsilon(event: Event, *, delta: float, compare: bool = False) -> Answer:
+def epsilon(event: Event, *, delta: float | Fraction, compare: bool = False) -> Answer:
     """The smallest epsilon at ``delta`` over all accountants.
 
     Theorem: every accountant gives an upper bound, hence so does the smallest.
     ``compare`` asks also those that cannot win.
     """
+    near = float(delta)
     return _best(
         event,
         [
             ("basic composition", lambda: _basic_epsilon(event, rational(delta))),
-            ("the exact profile", lambda: _closed_epsilon(event, delta)),
-            ("privacy-loss distributions", lambda: _numeric_epsilon(event, delta)),
-            ("Rényi divergences", lambda: renyi.epsilon(event, delta=delta)),
+            ("the exact profile", lambda: _closed_epsilon(event, near)),
+            ("privacy-loss distributions", lambda: _numeric_epsilon(event, near)),
+            ("Rényi divergences", lambda: renyi.epsilon(event, delta=near)),
         ],
         compare=compare,
     )
 
 
-def delta(event: Event, *, epsilon: float) -> Answer:
+def delta(event: Event, *, epsilon: float | Fraction) -> Answer:
     """The smallest delta at ``epsilon`` over all accountants."""
+    near = float(epsilon)
     return _best(
         event,
         [
             ("basic composition", lambda: _basic_delta(event, rational(epsilon))),
-            ("the exact profile", lambda: _closed_delta(event, epsilon)),
-            ("privacy-loss distributions", lambda: _numeric_delta(event, epsilon)),
-            ("Rényi divergences", lambda: renyi.delta(event, epsilon=epsilon)),
+            ("the exact profile", lambda: _closed_delta(event, near)),
+            ("privacy-loss distributions", lambda: _numeric_delta(event, near)),
+            ("Rényi divergences", lambda: renyi.delta(event, epsilon=near)),
         ],
         limit=1.0,
     )
@@ -84,13 +86,13 @@ def rdp(event: Event, *, order: float) -> float:
     return divergence
 
 
-def bounds(event: Event, *, delta: float) -> tuple[float, float]:
+def bounds(event: Event, *, delta: float | Fraction) -> tuple[float, float]:
     """A lower and an upper bound of epsilon at ``delta``.
 
     Theorem: some mechanism with this event attains at least the lower one.
     """
     high = epsilon(event, delta=delta).value
-    low = numeric.epsilon(event, delta=delta, side="lower")
+    low = numeric.epsilon(event, delta=float(delta), side="lower")
     if _closed_delta(event, 0.0) <= 1.0 and _is_attained(event):
         low = max(low, high * (1 - 1e-9))
     return min(low, high), high
@@ -160,10 +162,13 @@ def _basic_delta(event: Event, epsilon: Fraction) -> float:
 
 
 def _readable(value: Fraction) -> float:
-    """The nearest double if it is *read* as no less (0.3 is read as 3/10), else the next one."""
+    """The smallest double that is *read* as no less (0.3 is read as 3/10)."""
     nearest = round_up(value)
-    below = math.nextafter(nearest, 0.0)
-    return below if math.isfinite(nearest) and rational(below) >= value else nearest
+    if not math.isfinite(nearest):
+        return nearest
+    near = (math.nextafter(nearest, 0.0), nearest)
+    found = (each for each in near if rational(each) >= value)
+    return next(found, math.nextafter(nearest, math.inf))
 
 
 def basic(event: Event) -> tuple[Fraction | None, Fraction]:

@@ -33,11 +33,11 @@ class Guarantee:
             )
         _check_relation(self.event, self.relation, 1)
 
-    def epsilon(self, delta: float = 0.0) -> float:
+    def epsilon(self, delta: float | Fraction = 0.0) -> float:
         """The smallest certified epsilon at ``delta`` (infinity when there is none)."""
         return composition.epsilon(self.event, delta=_delta(delta)).value
 
-    def delta(self, epsilon: float) -> float:
+    def delta(self, epsilon: float | Fraction) -> float:
         """The smallest certified delta at ``epsilon``."""
         return composition.delta(self.event, epsilon=_epsilon(epsilon)).value
 
@@ -48,7 +48,7 @@ class Guarantee:
             raise InvalidArgument(f"order must exceed 1, got {order}.")
         return composition.rdp(self.event, order=number)
 
-    def bounds(self, delta: float) -> tuple[float, float]:
+    def bounds(self, delta: float | Fraction) -> tuple[float, float]:
         """A bracket of the true epsilon at ``delta``: attained at least, certified at most."""
         return composition.bounds(self.event, delta=_delta(delta))
 
@@ -132,7 +132,7 @@ class Guarantee:
         )
         return Guarantee(mixed, Relation.REPLACE_ONE)
 
-    def explain(self, *, delta: float) -> str:
+    def explain(self, *, delta: float | Fraction) -> str:
         """In plain words: which accountant gives epsilon at ``delta``, what others would give."""
         answer = composition.epsilon(self.event, delta=_delta(delta), compare=True)
         lines = [f"epsilon = {answer.value:.6g} at delta = {float(delta):g}, by {answer.by}."]
@@ -272,12 +272,12 @@ def _check_relation(event: Event, relation: Relation, steps: int) -> None:
             events.to_json(event)  # refuses what is not an event
 
 
-def _delta(value: float) -> float:
-    return float(check.probability("delta", value, one=False))
+def _delta(value: float | Fraction) -> Fraction:
+    return check.probability("delta", value, one=False)
 
 
-def _epsilon(value: float) -> float:
-    return float(check.non_negative("epsilon", value))
+def _epsilon(value: float | Fraction) -> Fraction:
+    return check.non_negative("epsilon", value)
 
 
 __all__ = ["Guarantee", "Unsupported", "approx", "describe", "gdp", "pure", "zcdp"]

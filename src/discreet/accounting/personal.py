@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from discreet.accounting.guarantee import Guarantee, describe
 from discreet.core import check, events
@@ -97,7 +98,7 @@ class PersonalGuarantee:
 
     __rmul__ = __mul__
 
-    def epsilons(self, delta: float = 0.0) -> dict[str, float]:
+    def epsilons(self, delta: float | Fraction = 0.0) -> dict[str, float]:
         """Epsilon at ``delta`` of each level."""
         return {name: self[name].epsilon(delta) for name in self}
 
