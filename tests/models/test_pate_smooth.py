@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,6 +11,7 @@ import scipy.special as sp
 from scipy.integrate import quad
 from scipy.stats import norm
 
+import discreet
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.models.pate import costs, smooth
 from discreet.models.pate import published as old
@@ -188,6 +190,20 @@ def proposal(allowed=0.3):
         releases={"a": release, "b": release},
         delta=1e-6,
     )
+
+
+def test_the_promise_is_finite_at_the_sum_of_both_deltas(tmp_path):
+    """1e-6 + 1e-6 is 2e-6: sums of their nearest doubles are above what people mean by it."""
+    plan = proposal()
+    for name in "ab":
+        spent = plan.guarantee[name]
+        assert spent.event.delta == Fraction(2, 10**6)
+        assert math.isfinite(spent.epsilon(2e-6))
+        assert spent.epsilon(Fraction(2, 10**6) * (1 - Fraction(1, 10**20))) == math.inf
+    other = replace(plan, delta=1e-5)  # its double is above 1/100000
+    limit = discreet.approx(3, 1.1e-5)
+    account = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").account("data", limit=limit)
+    account.charge(other.guarantee["b"], label="labels")
 
 
 def test_clear_votes_pass_and_hard_ones_do_not():

@@ -1,6 +1,8 @@
 """Two classes: the bits that are published have the law that is accounted, and cost less."""
 
 import math
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from scipy.stats import norm
 
 import discreet
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain, Unsupported
+from discreet.core.exact import rational
 from discreet.models.pate.aggregate import Confident
 from discreet.models.pate.assignment import UNITS, weighting
 from discreet.models.pate.calibrate import sensitivities
@@ -71,6 +74,22 @@ def test_more_labels_for_the_same_promise():
         deltas=bits.deltas,
     ).guarantee
     assert float(more["low"].event.epsilon) > 1 or float(more["high"].event.epsilon) > 2
+
+
+@pytest.mark.parametrize("delta", [1e-5, 3e-7, 0.1 + 0.2, Fraction(1, 300_001), Decimal("2e-5")])
+def test_the_promise_is_finite_at_the_delta_that_was_asked(tmp_path, delta):
+    """1e-5 is 1/100000, which is below its nearest double: a claim at the double would not do."""
+    limits = {"low": discreet.approx(1, delta), "high": discreet.approx(2, delta)}
+    plan = plan_bits(MADE, RULE, limits, answered=0.8, items=60)
+    for name, limit in limits.items():
+        spent = plan.guarantee[name]
+        assert spent.event.delta == limit.event.delta
+        assert spent.epsilon(delta) <= limit.epsilon(delta)
+        assert spent.delta(spent.epsilon(delta)) <= float(delta)
+    less = rational(delta) * (1 - Fraction(1, 10**20))
+    assert plan.guarantee["low"].epsilon(less) == math.inf  # no more than that is claimed
+    account = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").account("data", limit=limits["high"])
+    account.charge(plan.guarantee["high"], label="labels")
 
 
 def test_a_run_of_bits(tmp_path):

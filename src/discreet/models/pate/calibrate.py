@@ -32,10 +32,16 @@ def sensitivities(
 
 
 def target(limit: Guarantee) -> tuple[float, float]:
-    """Epsilon and delta of a level's limit."""
+    """Epsilon and delta of a level's limit, as doubles: for what is not claimed at them."""
+    epsilon, delta = stated(limit)
+    return float(epsilon), float(delta)
+
+
+def stated(limit: Guarantee) -> tuple[Fraction, Fraction]:
+    """Epsilon and delta of a level's limit, as they were stated."""
     match limit.event:
         case events.Approx(epsilon, delta) if delta > 0:
-            return float(epsilon), float(delta)
+            return epsilon, delta
         case _:
             raise Unsupported("A level's limit must be discreet.approx(epsilon, delta) here.")
 

@@ -13,7 +13,9 @@ from discreet.accounting.conversion import renyi_epsilon
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.personal import PersonalGuarantee, personal
 from discreet.core import events
+from discreet.core.check import probability
 from discreet.core.errors import InvalidArgument, NotCertified
+from discreet.core.exact import Number, rational, round_down
 from discreet.core.relation import Relation
 from discreet.models.pate.aggregate import UNANSWERED, Confident, as_counts
 from discreet.models.pate.assignment import UNITS, Assignment, counted
@@ -54,7 +56,7 @@ class TestedPlan:
     """For each level the Rényi cost of the answers that is proposed, at the level's order."""
     releases: Mapping[str, CostRelease]
     """How each level's cost is tested, and at which order."""
-    delta: float
+    delta: Number
 
     def __post_init__(self) -> None:
         names = list(self.assignment.names)
@@ -71,10 +73,12 @@ class TestedPlan:
             asked = share**2 * order / (2 * float(self.rule.sigma_threshold) ** 2)
             tests = sum(each.cost(order) for each in self.releases.values())
             total = self.questions * asked + tests + self.allowed[name]
-            epsilon = renyi_epsilon(total, order=order, delta=self.delta)
+            delta = probability("delta", self.delta, zero=False, one=False)
+            epsilon = renyi_epsilon(total, order=order, delta=round_down(delta))
             if not np.isfinite(epsilon):
                 raise NotCertified("The test costs infinitely much at this order; b is too large.")
-            failure = Fraction(self.delta) + Fraction(self.releases[name].failure)
+            # Read as people mean them: 1e-6 + 1e-6 is 2e-6, as a limit would have it.
+            failure = delta + rational(self.releases[name].failure)
             event = events.Approx(Fraction(epsilon) * _UP, failure)
             found[name] = Guarantee(event, Relation.ADD_REMOVE)
         return personal(found)

@@ -206,10 +206,11 @@ class CostRelease:
             bounds how much an owner moves ``value``.
         Proof: the value gets Gaussian noise of ``sigma * bound``; the logarithm of the bound moves
             by at most b and gets noise of ``b tau``. What is returned is a function of the two.
-            Each of the two noises is below its quantile but for half of ``failure``.
+            Each of the two noises is below its quantile but for half of ``failure``, of which a
+            little is kept back for rounding.
         """
         least = max(bound, 2.0**-30)  # a maximum with a constant is as smooth
-        z = float(-sp.ndtri(self.failure / 2))
+        z = float(-sp.ndtri(self.failure / 2 / _UP))
         noisy = _noisy(value, self.sigma * least, bits)
         log_bound = _noisy(math.log(least), self.b * self.tau, bits) + self.b * self.tau * z
         return noisy + self.sigma * z * math.exp(log_bound) * _UP

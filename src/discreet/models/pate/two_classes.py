@@ -18,13 +18,13 @@ from discreet.accounting.conversion import renyi_epsilon
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.personal import PersonalGuarantee, personal
 from discreet.core import events
-from discreet.core.check import finite, positive
+from discreet.core.check import finite, positive, probability
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
-from discreet.core.exact import Number
+from discreet.core.exact import Number, round_down
 from discreet.core.relation import Relation
 from discreet.models.pate.aggregate import Confident, as_counts
 from discreet.models.pate.assignment import UNITS, Assignment
-from discreet.models.pate.calibrate import target
+from discreet.models.pate.calibrate import stated
 from discreet.models.pate.costs import ORDERS, bit_cost
 from discreet.models.pate.plan import SPARE
 from discreet.noise.bits import Bits, system
@@ -79,14 +79,16 @@ class BitPlan:
     Theorem: ``guarantee`` holds for a run of whatever length within the plan, and for its length.
     Proof: at every order the costs of the steps that are taken add up to at most those of all
         steps of the plan, a number fixed beforehand; so the adaptive run has at most that
-        divergence. It is converted at the best order, which is fixed beforehand too.
+        divergence. It is converted at the best order, which is fixed beforehand too, and at the
+        largest double that is not above the delta.
     """
 
     assignment: Assignment = field(repr=False)
     rule: TwoClasses
     questions: int
     answers: int
-    deltas: Mapping[str, float]
+    deltas: Mapping[str, Number]
+    """Of each level's limit, read as people mean them: 1e-5 is 1/100000, not its nearest double."""
 
     @property
     def classes(self) -> int:
@@ -99,9 +101,9 @@ class BitPlan:
         found = {}
         for name, share in self.assignment.shares.items():
             ask, tell = self.rule.costs(share)
-            delta = self.deltas[name]
+            delta = probability("deltas", self.deltas[name], zero=False, one=False)
             epsilon = _epsilon(self.questions * ask + self.answers * tell, delta)
-            event = events.Approx(Fraction(epsilon) * _UP, Fraction(delta))
+            event = events.Approx(Fraction(epsilon) * _UP, delta)
             found[name] = Guarantee(event, Relation.ADD_REMOVE)
         return personal(found)
 
@@ -121,7 +123,7 @@ def plan_bits(
         raise InvalidArgument(f"limits must name the levels {', '.join(assignment.names)}.")
     each = (SPARE if answered < 1 else 1) / answered
     bits = TwoClasses(rule=rule)
-    goals = {name: target(limit) for name, limit in limits.items()}
+    goals = {name: stated(limit) for name, limit in limits.items()}
     prices = {name: bits.costs(share) for name, share in assignment.shares.items()}
 
     def questions(answers: int) -> int:
@@ -147,9 +149,10 @@ def plan_bits(
     )
 
 
-def _epsilon(curve: Floats, delta: float) -> float:
+def _epsilon(curve: Floats, delta: Fraction) -> float:
+    below = round_down(delta)
     return min(
-        renyi_epsilon(float(cost), order=float(order), delta=delta)
+        renyi_epsilon(float(cost), order=float(order), delta=below)
         for cost, order in zip(curve, ORDERS, strict=True)
     )
 
