@@ -501,6 +501,30 @@ def test_no_sequence_of_questions_passes_a_limit(ledger):
     assert crowd.spent().any()
 
 
+@pytest.mark.parametrize(
+    "names", [("1", "01"), ("1", " 1"), ("1", "1_0"), ("1", "x"), ("1", "9" * 30)]
+)
+def test_members_who_are_not_one_number_each_are_refused_before_anybody_pays(ledger, names):
+    """Person 1 is strict, and would count as open: two budgets for one number."""
+    limits = {"strict": discreet.zcdp(Fraction(1, 10**6)), "open": discreet.zcdp(1000)}
+    crowd = ledger.crowd("odd", limits=limits, members=names, levels=["strict", "open"])
+    table = opened(((1, "open", ((3, "a"),)),), ledger)
+    with pytest.raises(InvalidArgument, match="embers"):
+        table.personal(crowd=crowd, levels={"strict": 0.1, "open": 1}).by_level(ask.count())
+    assert not crowd.spent().any()
+
+
+@pytest.mark.parametrize("odd", ["", "a\0b"])
+def test_members_that_are_no_text_of_a_unit_are_refused(ledger, odd):
+    crowd = ledger.crowd(
+        "odd", limits={"open": discreet.zcdp(1)}, members=["a", odd], levels=["open"] * 2
+    )
+    rows = frame(((1, "open", ((3, "a"),)),)).with_columns(pl.col("who").cast(pl.String))
+    table = discreet.table(rows, columns=COLUMNS, unit="who", rows_per_unit=2)
+    with pytest.raises(InvalidArgument, match="NUL"):
+        table.personal(crowd=crowd, levels={"open": 1})
+
+
 def test_seeded_bits_are_refused(ledger):
     table = opened(((1, "open", ((3, "a"),)),), ledger)
     crowd = panel(ledger)

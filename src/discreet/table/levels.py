@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from discreet.accounting.people import Admitted
@@ -63,12 +64,27 @@ def members_only(opened: Opened, column: str, *, crowd: Crowd, taking: Admitted)
     return replace(opened, setting=replace(opened.setting, schema=schema))
 
 
+def check_members(table: Opened, crowd: Crowd) -> None:
+    """Refuse members that are not one unit each, before anybody pays: no row is read."""
+    kind = table.source.columns.get(table.setting.unit or "")
+    _keys(crowd.members, textual=kind in ("text", "object"))
+
+
 def _keys(members: Sequence[str], *, textual: bool) -> tuple[str, ...] | tuple[int, ...]:
     if textual:
+        if any(not member or "\0" in member for member in members):
+            raise InvalidArgument("Members of the crowd must not be empty or contain NUL here.")
         return tuple(members)
     try:
-        return tuple(int(member) for member in members)
+        keys = tuple(int(member) for member in members)
     except ValueError:
+        keys = ()
+    # "7" and "07" are two members, with a budget each, but one number.
+    if any(str(key) != member for key, member in zip_longest(keys, members)):
         raise InvalidArgument(
-            "The unit is a whole number in the table, but not all members of the crowd are."
-        ) from None
+            "The unit is a whole number in the table: all members of the crowd must be whole "
+            "numbers, without leading zeros or spaces."
+        )
+    if any(abs(key) >= 1 << 63 for key in keys):
+        raise InvalidArgument("Members of the crowd must be numbers of at most 64 bits here.")
+    return keys

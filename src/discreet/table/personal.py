@@ -29,7 +29,7 @@ from discreet.queries.design import Design, design
 from discreet.queries.levels import level_pass, only, split_all
 from discreet.queries.personal import Level, Menu, Sums, Trade, Weighted, menu, trade, weighted
 from discreet.table.charge import fresh_key, reserved
-from discreet.table.levels import attached, members_only
+from discreet.table.levels import attached, check_members, members_only
 from discreet.table.release import Release
 from discreet.table.work import released
 
@@ -347,6 +347,7 @@ def personal_table(
                 "A crowd needs a table with a unit, the column that holds its members, under "
                 "Relation.ADD_REMOVE."
             )
+        check_members(table, crowd)
         found = Personal(table=table, levels=made, column=_MEMBER, crowd=crowd)
     else:
         column = setting.schema.get(budget or "")
