@@ -1,5 +1,6 @@
 """Runs that go on without who has spent it all, and runs with turns: limits, lengths, charges."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +16,7 @@ from discreet.models.pate.calibrate import sensitivities
 from discreet.models.pate.ensemble import PrivateEnsemble
 from discreet.models.pate.plan import LabelPlan, plan_labels
 from discreet.models.pate.propose import TestedPlan
-from discreet.models.pate.schedule import vanishing
+from discreet.models.pate.schedule import Schedule, vanishing
 from discreet.models.pate.smooth import CostRelease
 from discreet.models.pate.staged import StagedPlan, TurnPlan, plan_stages, plan_turns
 from discreet.models.pate.two_classes import plan_bits
@@ -214,3 +215,27 @@ def test_what_is_refused():
     loud = Confident(threshold=1, sigma_threshold=Fraction(1, 10), sigma_votes=Fraction(1, 10))
     with pytest.raises(BudgetExceeded):
         plan_turns(schedule, loud, LIMITS, classes=2, answered=1)
+
+
+def test_who_has_several_teachers_has_no_turns():
+    """A turn is charged by the teacher: owners of four teachers would pay a sixteenth."""
+    copied = upsampling(20, copies={"open": 4, "strict": 1})
+    with pytest.raises(InvalidArgument, match="upsampling"):
+        Schedule(slots=(copied, copied))
+    with pytest.raises(InvalidArgument, match="at least one"):
+        Schedule(slots=())
+    plain = weighting(20, people={"open": 1, "strict": 1}, sensitivities={"open": 1, "strict": 1})
+    with pytest.raises(InvalidArgument, match="same teachers"):
+        Schedule(slots=(plain, replace(plain, key="other")))
+
+
+def test_stages_have_the_same_teachers():
+    rule = Confident(threshold=5, sigma_threshold=10, sigma_votes=5)
+    plain = weighting(20, people={"open": 1, "strict": 1}, sensitivities={"open": 1, "strict": 1})
+    moved = replace(plain, blocks=plain.blocks[::-1])
+    first = LabelPlan(assignment=plain, rule=rule, classes=3, questions=5, answers=5)
+    for other in (replace(first, assignment=moved), replace(first, classes=4)):
+        with pytest.raises(InvalidArgument, match="same teachers"):
+            StagedPlan(stages=(first, other))
+    with pytest.raises(InvalidArgument, match="negative"):
+        replace(plain, weights=-plain.weights)

@@ -39,6 +39,10 @@ class Assignment:
     """Units of each teacher's vote."""
     key: str = field(default="", repr=False)
 
+    def __post_init__(self) -> None:
+        if (self.weights < 0).any():
+            raise InvalidArgument("weights must not be negative.")
+
     @property
     def teachers(self) -> int:
         """How many there are."""
@@ -51,6 +55,11 @@ class Assignment:
             name: copies * int(self.weights[slice(*block)].max(initial=0))
             for name, copies, block in zip(self.names, self.copies, self.blocks, strict=True)
         }
+
+    def same_teachers(self, other: Assignment) -> bool:
+        """Whether every owner has the same teachers in both, whatever these weigh."""
+        parts = [(x.names, x.copies, x.blocks, x.key, x.teachers) for x in (self, other)]
+        return parts[0] == parts[1]
 
     def rows(self, owners: ArrayLike, levels: ArrayLike) -> list[NDArray[np.intp]]:
         """For each teacher the records it learns from, given owner and level of each record."""

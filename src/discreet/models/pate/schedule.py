@@ -27,6 +27,14 @@ class Schedule:
 
     slots: tuple[Assignment, ...]
 
+    def __post_init__(self) -> None:
+        first = self.slots[0] if self.slots else None
+        if first is None or not all(first.same_teachers(slot) for slot in self.slots):
+            raise InvalidArgument("slots must have the same teachers for everybody, at least one.")
+        # What an owner pays is read off single teachers.
+        if set(first.copies) != {1}:
+            raise InvalidArgument("slots must have one teacher for each owner: no upsampling.")
+
     def at(self, question: int) -> Assignment:
         """Who votes on a question, counted from 0."""
         return self.slots[question % len(self.slots)]

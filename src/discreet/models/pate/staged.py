@@ -46,6 +46,13 @@ class StagedPlan:
 
     stages: tuple[LabelPlan, ...]
 
+    def __post_init__(self) -> None:
+        if not self.stages or not all(
+            stage.classes == self.classes and stage.assignment.same_teachers(self.assignment)
+            for stage in self.stages
+        ):
+            raise InvalidArgument("stages must have the same teachers and classes, at least one.")
+
     @property
     def assignment(self) -> Assignment:
         """Of the first stage: who learns from whom never changes."""
