@@ -146,14 +146,15 @@ def test_turns_publish_by_slot():
 @pytest.fixture(scope="module")
 def ensemble():
     rng = np.random.default_rng(0)
-    x = rng.normal(0, 1, (400, 2))
+    x = rng.normal(0, 1, (OWNERS, 2))
     y = (x[:, 0] > 0).astype(int)
     assignment = weighting(20, people=PEOPLE, sensitivities={"open": 2, "strict": 1})
     made = PrivateEnsemble(GaussianNB(), assignment=assignment, classes=2)
-    levels = np.where(np.arange(400) % 2, "open", "strict")
-    return made.fit(x, y, owners=np.arange(400), levels=levels)
+    return made.fit(x, y, owners=np.arange(OWNERS), levels=CHOSEN)
 
 
+OWNERS = 400
+CHOSEN = np.where(np.arange(OWNERS) % 2, "open", "strict")
 SMALL = Confident(threshold=10, sigma_threshold=20, sigma_votes=20)
 ITEMS = np.random.default_rng(1).normal(0, 1, (30, 2))
 
@@ -197,13 +198,26 @@ def test_a_crowd_refuses_costs_with_a_delta_and_says_what_to_do(ensemble, tmp_pa
     made = plans(ensemble)
     limits = {"open": discreet.zcdp(100), "strict": discreet.zcdp(100)}
     with discreet.Ledger(f"sqlite:///{tmp_path}/b.db") as ledger:
-        crowd = ledger.crowd("all", limits=limits, members=["a", "b"], levels=["open", "strict"])
+        crowd = ledger.crowd("all", limits=limits, members=np.arange(OWNERS), levels=CHOSEN)
         for kind in ("tested", "bits"):
             with pytest.raises(Unsupported, match="account"):
                 ensemble.label(ITEMS, plan=made[kind], crowd=crowd)
         assert not crowd.spent().any()
         ensemble.label(ITEMS, plan=made["staged"], crowd=crowd)
         assert crowd.spent().all()
+
+
+def test_owners_whom_a_crowd_would_not_charge_are_refused(ensemble, tmp_path):
+    plan = plans(ensemble)["staged"]
+    limits = {"open": discreet.zcdp(100), "strict": discreet.zcdp(100)}
+    one_less = np.arange(OWNERS - 1), CHOSEN[:-1]
+    one_other = np.arange(OWNERS), np.where(np.arange(OWNERS) == 3, CHOSEN[2], CHOSEN)
+    with discreet.Ledger(f"sqlite:///{tmp_path}/b.db") as ledger:
+        for name, (members, levels) in {"less": one_less, "other": one_other}.items():
+            crowd = ledger.crowd(name, limits=limits, members=members, levels=levels)
+            with pytest.raises(InvalidArgument, match="Every owner"):
+                ensemble.label(ITEMS, plan=plan, crowd=crowd)
+            assert not crowd.spent().any()
 
 
 def test_what_is_refused():

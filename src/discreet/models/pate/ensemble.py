@@ -74,6 +74,7 @@ class PrivateEnsemble:
         self.classes = count("classes", classes, minimum=2)
         self.n_jobs = n_jobs
         self._teachers: list[Any] | None = None
+        self._owners: frozenset[tuple[str, str]] = frozenset()
 
     def fit(self, X: ArrayLike, y: ArrayLike, *, owners: ArrayLike, levels: ArrayLike) -> Self:
         """Train every teacher on its own records; nothing is published, nothing is paid.
@@ -94,6 +95,8 @@ class PrivateEnsemble:
         self._teachers = Parallel(n_jobs=self.n_jobs)(
             delayed(_teacher)(self.estimator, features[rows], targets[rows]) for rows in parts
         )
+        who, chosen = np.asarray(owners).astype(str), np.asarray(levels).astype(str)
+        self._owners = frozenset(zip(who.tolist(), chosen.tolist(), strict=True))
         return self
 
     def votes(self, X: ArrayLike) -> NDArray[np.int64]:
@@ -118,9 +121,9 @@ class PrivateEnsemble:
         """Publish labels of public items, in their order, until the plan is at its end.
 
         A ``crowd`` is charged for the whole plan before the first vote is counted, each member by
-        the own level; an ``account`` is charged for the level that pays the most. A crowd counts
-        rho: a plan whose costs have a delta of their own, `TestedPlan` or `BitPlan`, takes an
-        account.
+        the own level; every owner must be a member, at the same level. An ``account`` is charged
+        for the level that pays the most. A crowd counts rho: a plan whose costs have a delta of
+        their own, `TestedPlan` or `BitPlan`, takes an account.
         """
         source = system() if bits is None else bits
         if plan.assignment is not self.assignment or plan.classes != self.classes:
@@ -129,6 +132,11 @@ class PrivateEnsemble:
             if not source.private:
                 raise NotCertified("Labels from seeded bits are not private; nothing was charged.")
             _check_rho(plan.guarantee)
+            if not self._owners <= set(zip(crowd.members, crowd.levels.tolist(), strict=True)):
+                raise InvalidArgument(
+                    "Every owner must be a member of the crowd, at the same level: whoever is not "
+                    "would not be charged."
+                )
         with ExitStack() as stack:
             if account is not None:
                 cost = plan.guarantee.worst
