@@ -12,6 +12,7 @@ from discreet.accounting import conversion
 from discreet.accounting.guarantee import approx, gdp, pure, zcdp
 from discreet.accounting.people import GRAIN, LARGEST_RHO, PeopleFilter, limit_rho
 from discreet.accounting.personal import PersonalGuarantee, personal
+from discreet.core import events
 from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.core.relation import Relation
 
@@ -31,6 +32,11 @@ def test_levels_compose_each_for_itself():
 def test_the_worst_level_holds_for_everybody():
     assert personal(MENU).worst.epsilon() == 3
     assert personal({"a": pure(1), "b": pure(1)}).worst == pure(1)
+    # Of stated pairs the larger holds for all; of two that are not ordered neither does.
+    low, high, other = approx(1, 1e-6), approx(2, 1e-6), approx(1, 1e-5)
+    assert personal({"a": high, "b": low}).worst == personal({"a": low, "b": high}).worst == high
+    mixed = personal({"a": low, "b": high, "c": other}).worst
+    assert mixed.event == events.Either((high.event, other.event))
 
 
 def test_json_comes_back():

@@ -203,7 +203,7 @@ def test_the_promise_is_finite_at_the_sum_of_both_deltas(tmp_path):
     other = replace(plan, delta=1e-5)  # its double is above 1/100000
     limit = discreet.approx(3, 1.1e-5)
     account = discreet.Ledger(f"sqlite:///{tmp_path}/b.db").account("data", limit=limit)
-    account.charge(other.guarantee["b"], label="labels")
+    account.charge(other.guarantee.worst, label="labels")
 
 
 def test_clear_votes_pass_and_hard_ones_do_not():

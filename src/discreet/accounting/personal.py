@@ -60,7 +60,10 @@ class PersonalGuarantee:
     @property
     def worst(self) -> Guarantee:
         """What holds for everybody, whatever their level."""
-        kinds = tuple(dict.fromkeys(guarantee.event for _, guarantee in self.levels))
+        every = dict.fromkeys(guarantee.event for _, guarantee in self.levels)
+        kinds = tuple(
+            one for one in every if not any(_implies(one, more) for more in every if more != one)
+        )
         event = kinds[0] if len(kinds) == 1 else events.Either(kinds)
         return Guarantee(event, self.relation)
 
@@ -119,6 +122,15 @@ class PersonalGuarantee:
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}: {describe(each.event)}" for name, each in self.levels)
         return f"PersonalGuarantee({inside})"
+
+
+def _implies(event: events.Event, other: events.Event) -> bool:
+    """Whether both state an epsilon and a delta, and those of ``event`` are no larger."""
+    match event, other:
+        case events.Approx(epsilon, delta), events.Approx(more, failure):
+            return epsilon <= more and delta <= failure
+        case _:
+            return False
 
 
 def personal(levels: Mapping[str, Guarantee]) -> PersonalGuarantee:
