@@ -30,6 +30,7 @@ from discreet.apps.web.answers import (
 from discreet.apps.web.planning import canonical
 from discreet.apps.web.problems import Busy, understood
 from discreet.apps.web.store import now
+from discreet.apps.web.turns import Turns
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.ledger import Ledger
@@ -42,8 +43,7 @@ _MOST_PEOPLE = 1_000_000
 _MOST_TIMES = 60
 _MOST_HABITS = 10
 _TENTHS = 10
-_TURN = threading.BoundedSemaphore(1)
-_TURN_S = 20.0
+_TURNS = Turns("Another model is being looked at; try again soon.", waiting=2)
 _LEAKAGE = (
     *("habits", "variance", "correlation", "people", "times", "lower", "upper", "noise"),
     *("promise", "delta", "target", "known"),
@@ -158,15 +158,10 @@ def leakage(given: Mapping[str, Any]) -> LeakageShown:
     It takes seconds of a core, so there is one at a time in a worker.
     """
     text = canonical(given)
-    if not _TURN.acquire(timeout=_TURN_S):
-        raise Busy("Another model is being looked at; try again soon.")
-    try:
-        with understood("model"):
-            found = _leakage(text)
-            json.dumps(asdict(found), allow_nan=False)  # what is not finite is refused
-            return found
-    finally:
-        _TURN.release()
+    with _TURNS.taken(), understood("model"):
+        found = _leakage(text)
+        json.dumps(asdict(found), allow_nan=False)  # what is not finite is refused
+        return found
 
 
 @lru_cache(maxsize=64)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -29,8 +28,9 @@ from discreet.apps.web.answers import (
     Structure,
 )
 from discreet.apps.web.config import TableConfig
-from discreet.apps.web.problems import Busy, understood
-from discreet.apps.web.sizes import check_amounts, check_sizes
+from discreet.apps.web.problems import understood
+from discreet.apps.web.sizes import check_amounts, check_searches, check_sizes
+from discreet.apps.web.turns import Memory, Turns
 from discreet.core import events
 from discreet.core.errors import BudgetExceeded, InvalidArgument, PrivacyError
 from discreet.ledger.account import Account
@@ -49,9 +49,8 @@ MOST_STATISTICS = 50
 _CURVE = tuple(Fraction(n, 100) for n in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000))
 _DELTA = Fraction(1, 10**6)
 _STRUCTURES = 12
-_TURN = threading.BoundedSemaphore(1)
+_TURNS = Turns("Other plans are being made; try again soon.", waiting=7)
 """Structures for ranges, and amounts for targets, are looked for one at a time."""
-_TURN_S = 20.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,15 +72,18 @@ class Question:
         return self.work.guarantee
 
 
-def question(table: TableConfig, statistics: object) -> Question:
-    """Check statistics in the words of a release file; known ones are remembered."""
+def question(table: TableConfig, statistics: object, *, patient: bool = False) -> Question:
+    """Check statistics in the words of a release file; known ones are remembered.
+
+    Who is ``patient`` waits for the turn instead of being sent away.
+    """
     if not isinstance(statistics, Sequence) or isinstance(statistics, str):
         raise InvalidArgument("statistics must be a list of questions.")
     if not 0 < len(statistics) <= MOST_STATISTICS:
         raise InvalidArgument(f"statistics must be 1 to {MOST_STATISTICS} questions.")
     if not all(isinstance(one, Mapping) for one in statistics):
         raise InvalidArgument("statistics must be a list of questions.")
-    return _question(_Named(table), canonical(statistics))
+    return _question(_Named(table), canonical(statistics), patient=patient)
 
 
 def canonical(statistics: object) -> str:
@@ -107,23 +109,28 @@ class _Named:
         return isinstance(other, _Named) and other.table is self.table
 
 
-@lru_cache(maxsize=4096)
-def _question(named: _Named, text: str) -> Question:
-    table = named.table
-    limit = {table.currency: 1}
+# A group takes some 80 bytes: 200 megabytes at most, however large the questions are.
+_KNOWN: Memory[Question] = Memory(most=2_500_000)
+
+
+def _question(named: _Named, text: str, *, patient: bool = False) -> Question:
+    found = _KNOWN.get((named, text))
+    if found is None:
+        found, cells = _designed(named.table, text, patient=patient)
+        _KNOWN.put((named, text), found, weight=cells + len(text) // 64 + 100)
+    return found
+
+
+def _designed(table: TableConfig, text: str, *, patient: bool) -> tuple[Question, int]:
+    """The question and how many groups or cells it has."""
     given = json.loads(text)
-    heavy = any(isinstance(one, Mapping) and (is_ranges(one) or "within" in one) for one in given)
-    if heavy and not _TURN.acquire(timeout=_TURN_S):
-        raise Busy("Other plans are being made; try again soon.")
-    try:
-        with understood("statistics"):
-            check_sizes(given, table.setting)
-            found = asked(given, setting=table.setting, limit=limit)
-            check_amounts(found)
-            return Question(text=text, asked=found, work=found.work())
-    finally:
-        if heavy:
-            _TURN.release()
+    heavy = sum(isinstance(one, Mapping) and (is_ranges(one) or "within" in one) for one in given)
+    check_searches(heavy)
+    with _TURNS.taken(patient=patient) if heavy else nullcontext(), understood("statistics"):
+        cells = check_sizes(given, table.setting)
+        found = asked(given, setting=table.setting, limit={table.currency: 1})
+        check_amounts(found)
+        return Question(text=text, asked=found, work=found.work()), cells
 
 
 def warm(table: TableConfig) -> None:
@@ -186,7 +193,7 @@ def _after(shown: BudgetShown, cost: float) -> float:
     return max(shown.remaining - cost, 0.0)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _public(named: _Named, text: str, *, compare: bool) -> Mapping[str, Any]:
     """All of a plan that does not depend on who asks."""
     table, found = named.table, _question(named, text)

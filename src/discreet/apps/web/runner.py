@@ -155,7 +155,7 @@ class Runner:
         try:
             table = self._config.tables[job.subject]
             opened = self._opener.open(table, self._budgets.account(job.account))
-            found = planning.question(table, json.loads(job.asked))
+            found = planning.question(table, json.loads(job.asked), patient=True)
             work = found.work
             self._stages[job.id] = "reserving the budget"
             held = hold(opened, work, label=job.title, request_id=job.id)

@@ -20,6 +20,8 @@ from discreet.queries.ranges.question import RangeQuery
 
 MOST_CELLS = 65_536
 """Groups of a statistic (times bins, for quantiles), or cells of ranges."""
+MOST_SEARCHES = 10
+"""Ranges and targets in one request: each may take a second or two of a core."""
 LEAST, MOST = Fraction(1, 10**9), Fraction(10**6)
 """Of an epsilon or a rho."""
 _BINS = 64
@@ -27,8 +29,17 @@ _BINS = 64
 _PRICE = ("epsilon", "delta", "rho", "within")
 
 
-def check_sizes(statistics: list[Any], setting: Setting) -> None:
-    """Refuse questions with too many groups or cells, before they are designed."""
+def check_searches(number: int) -> None:
+    """Refuse too many questions for which structures or amounts must be looked for."""
+    if number > MOST_SEARCHES:
+        raise InvalidArgument(
+            f"statistics: this server looks for at most {MOST_SEARCHES} ranges or targets at once; "
+            "ask for the others in another request, or state their epsilon."
+        )
+
+
+def check_sizes(statistics: list[Any], setting: Setting) -> int:
+    """How many groups or cells there are; too many are refused, before they are designed."""
     free = [
         {**{k: v for k, v in one.items() if k not in _PRICE}, "epsilon": 1}
         if isinstance(one, Mapping)
@@ -43,6 +54,7 @@ def check_sizes(statistics: list[Any], setting: Setting) -> None:
             f"statistics: {sum(cells):,} groups or cells are more than the {MOST_CELLS:,} that "
             "this server answers at once; cut columns into fewer parts, or list keys."
         )
+    return sum(cells)
 
 
 def check_amounts(found: Asked) -> None:
