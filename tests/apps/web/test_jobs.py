@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from discreet.accounting.guarantee import pure
 from discreet.apps.web import config as configs
 from discreet.apps.web import runner as runners
 from discreet.apps.web.people import Person
@@ -269,6 +270,59 @@ def test_a_new_limit_is_a_new_account_under_the_table(start):
     assert len(charges(service, "people/ana/2")) == 1
     with pytest.raises(InvalidArgument):
         service.set_limit(OLGA, "nobody", "people", {"epsilon": 1})
+
+
+def test_a_table_with_another_account_is_paid_from_there(start, tmp_path):
+    service = start()
+    service.submit(ANA, "people", COUNT, request_id="a")
+    service.runner.step()
+    path = tmp_path / "serve.toml"
+    path.write_text(path.read_text().replace("source =", 'account = "next year"\nsource ='))
+    later = start()
+    later.submit(ANA, "people", COUNT, request_id="b")
+    later.runner.step()
+    assert len(charges(later, "people/ana")) == 1
+    assert len(charges(later, "next year")) == 1
+    assert later.table(ANA, "people").table_budget.remaining == 3.5
+
+
+def test_a_table_with_another_name_keeps_its_accounts(start, tmp_path):
+    service = start()
+    service.submit(ANA, "people", COUNT, request_id="a")
+    service.runner.step()
+    path = tmp_path / "serve.toml"
+    named = 'name = "visitors"\naccount = "people"'
+    path.write_text(path.read_text().replace('name = "people"', named))
+    later = start()
+    budget = later.table(ANA, "visitors").budget
+    assert (budget.account, budget.remaining) == ("people/ana", 1.5)
+
+
+def test_a_limit_whose_worker_died_does_not_stand_in_the_way(start):
+    service = start()
+    relation = service.budgets.of_table(service.config.tables["people"]).relation
+    service.ledger_book.account(
+        "people/ana", limit=pure(0.125, relation=relation), parent="people"
+    )  # and no note of it in the store
+    shown = service.set_limit(OLGA, "ana", "people", {"epsilon": 0.25})
+    assert (shown.account, shown.limit) == ("people/ana/2", 0.25)
+    assert service.table(ANA, "people").budget.account == "people/ana/2"
+
+
+def test_a_number_that_is_none_is_not_there(start):
+    service = start()
+    for number in ("\0", "", "a b", "'--"):
+        with pytest.raises(NotFound):
+            service.job(OLGA, number)
+        with pytest.raises(InvalidArgument, match="nobody"):
+            service.revoke(OLGA, number)
+        with pytest.raises(InvalidArgument, match="nobody"):
+            service.set_limit(OLGA, number, "people", {"epsilon": 1})
+
+
+def test_tokens_do_not_last_longer_than_dates_do(start):
+    with pytest.raises(InvalidArgument, match="ten years"):
+        start().add_person(OLGA, "eve", "analyst", days=10**12)
 
 
 def test_roles(start):

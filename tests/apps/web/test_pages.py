@@ -399,6 +399,14 @@ def test_one_of_them_can_be_left_out_again(ana):
     assert page.text.count("leave out</button>") == 1
 
 
+@pytest.mark.parametrize("drop", ["\u00b2", "9" * 5000, "-1", "1", "x"])
+def test_what_is_not_in_the_list_cannot_be_left_out(ana, drop):
+    kept = json.dumps([{"kind": "units", "epsilon": 1}])
+    page = ana.post("/tables/people/plan", {**COUNT, "kept": kept, "drop": drop})
+    assert page.status_code == 200
+    assert page.text.count("leave out</button>") == 1
+
+
 def test_the_way_back_finds_the_form_as_it_was(ana):
     form = {**COUNT, "kind": "mean", "of": "age", "by": "place", "rows_per_unit": "1"}
     confirmed = ana.post("/tables/people/confirm", form)

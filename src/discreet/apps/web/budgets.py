@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.apps.web.config import Config, TableConfig
+from discreet.apps.web.config import Config, TableConfig, is_name
 from discreet.apps.web.people import Person
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.account import Account
@@ -32,18 +32,14 @@ class Budgets:
         return self._known[table.account]
 
     def of(self, person: str, table: TableConfig) -> Account | None:
-        """The account of a person; None if the owner has opened none."""
-        with self._store.read() as session:
-            found = session.run(
-                "SELECT account FROM budgets WHERE person = ? AND subject = ?", person, table.name
-            )
-        return self.account(found[0][0]) if found else None
+        """The account of a person; None if there is none under the table's account."""
+        return self._of(person, table)[0]
 
     def paying(self, who: Person, table: TableConfig) -> Account | None:
         """The account of a person; an analyst's first one is opened with the table's default."""
-        found = self.of(who.name, table)
+        found, number = self._of(who.name, table)
         if found is None and who.role == "analyst" and table.analyst_limit is not None:
-            return self._open(who.name, table, table.analyst_limit, number=1)
+            return self._open(who.name, table, table.analyst_limit, number=number + 1)
         return found
 
     def remaining(self, account: Account) -> float:
@@ -64,12 +60,15 @@ class Budgets:
     def set_limit(self, person: str, table: TableConfig, limit: Guarantee) -> Account:
         """From now on a person may spend this much more from the table."""
         with self._store.read() as session:
-            if not session.run("SELECT 1 FROM people WHERE name = ?", person):
+            if not is_name(person) or not session.run(
+                "SELECT 1 FROM people WHERE name = ?", person
+            ):
                 raise InvalidArgument(f"There is nobody called {person!r}.")
-            found = session.run(
-                "SELECT number FROM budgets WHERE person = ? AND subject = ?", person, table.name
-            )
-        return self._open(person, table, limit, number=found[0][0] + 1 if found else 1)
+        _, number = self._of(person, table)
+        taken = {account.name for account in self._ledger.accounts()}
+        while _name(person, table, number := number + 1) in taken:
+            pass  # a worker died before it was noted: nobody pays from that one
+        return self._open(person, table, limit, number=number)
 
     def holders(self) -> dict[str, tuple[str, str]]:
         """Table and person of each account that is in use."""
@@ -77,10 +76,25 @@ class Budgets:
             rows = session.run("SELECT account, subject, person FROM budgets")
         return {account: (table, person) for account, table, person in rows}
 
+    def _of(self, person: str, table: TableConfig) -> tuple[Account | None, int]:
+        """The account of a person under the table's, and how many the person has had."""
+        with self._store.read() as session:
+            found = session.run(
+                "SELECT account, number FROM budgets WHERE person = ? AND subject = ?",
+                *(person, table.name),
+            )
+        if not found:
+            return None, 0
+        account, number = self.account(found[0][0]), int(found[0][1])
+        # The owner may have given the table another account: from then on all must count there.
+        return account if table.account in account.parents else None, number
+
     def _open(self, person: str, table: TableConfig, limit: Guarantee, *, number: int) -> Account:
-        name = f"{table.account}/{person}" + ("" if number == 1 else f"/{number}")
+        name = _name(person, table, number)
         account = self._ledger.account(name, limit=limit, parent=table.account)
         with self._store.write() as session:
+            # The table may have had another name: its accounts go with it.
+            session.run("DELETE FROM budgets WHERE account = ? AND subject <> ?", name, table.name)
             session.run(
                 "INSERT INTO budgets (person, subject, account, number) VALUES (?, ?, ?, ?) "
                 "ON CONFLICT (person, subject) DO UPDATE SET account = excluded.account, "
@@ -88,3 +102,7 @@ class Budgets:
                 *(person, table.name, name, number),
             )
         return account
+
+
+def _name(person: str, table: TableConfig, number: int) -> str:
+    return f"{table.account}/{person}" + ("" if number == 1 else f"/{number}")

@@ -66,7 +66,7 @@ def download(row: Row, table: TableConfig, kind: Kind) -> Download:
     report = page.Report(
         title=row.title,
         releases=tuple(releases),
-        guarantee=found.guarantee,
+        guarantee=[*releases, *ranges][0].receipt.guarantee,  # as it was charged
         account=f"Charged to account {row.account!r}.",
         ranges=tuple(
             _shown(one, plan, file=f"{row.id}.json")

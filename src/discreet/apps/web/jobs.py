@@ -113,6 +113,8 @@ class Queue:
 
     def get(self, number: str) -> Row | None:
         """A job by its number."""
+        if not number.isalnum():  # no number of ours; PostgreSQL takes no NUL in a text
+            return None
         with self._store.read() as session:
             rows = session.run(f"SELECT {_COLUMNS} FROM jobs WHERE id = ?", number)  # noqa: S608
         return _row(rows[0]) if rows else None

@@ -95,7 +95,7 @@ class People:
     def revoke(self, name: str) -> None:
         """End all tokens and sessions of a person, at once and for ever."""
         with self._store.write() as session:
-            if not session.run("SELECT 1 FROM people WHERE name = ?", name):
+            if not is_name(name) or not session.run("SELECT 1 FROM people WHERE name = ?", name):
                 raise InvalidArgument(f"There is nobody called {name!r}.")
             session.run(
                 "UPDATE people SET revoked = ? WHERE name = ? AND revoked IS NULL", now(), name

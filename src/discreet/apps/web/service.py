@@ -40,6 +40,8 @@ from discreet.table.ranges import AnyRanges
 from discreet.table.release import Release
 
 _PATIENCE_S = 30.0
+_MOST_DAYS = 10_000
+"""More than a token may last, and less than what a date can hold."""
 
 
 class Service:
@@ -196,7 +198,7 @@ class Service:
     def add_person(self, who: Person, name: str, role: str, *, days: int = 90) -> NewToken:
         """A token for somebody, who is added if unknown. It is shown this once."""
         _only(who, "owner")
-        life = timedelta(days=check.count("days", days))
+        life = timedelta(days=min(check.count("days", days), _MOST_DAYS))
         token, expires = self.people_known.add(name, role, life=life)
         return NewToken(
             person=name,

@@ -113,7 +113,7 @@ def _edited(form: Fields, table: TableShown) -> Fields:
     drop = builder.first(form, "drop")
     try:
         kept = builder.kept(form)
-        if drop.isdigit() and int(drop) < len(kept):
+        if drop in map(str, range(len(kept))):
             del kept[int(drop)]
             return {**form, "kept": [json.dumps(kept)]}
         if "add" in form:
