@@ -199,7 +199,7 @@ def test_a_searched_rule_has_more_labels_and_both_keep_the_budgets(world):
     assert ours.answers >= 1.4 * thesis.answers
     for plan in (thesis, ours):
         for level, most in (("low", 1.0), ("high", 2.0)):
-            assert 0.8 * most < plan.guarantee[level].epsilon(1.00001e-5) <= most
+            assert 0.8 * most < plan.guarantee[level].epsilon(1e-5) <= most
 
 
 def test_gains_have_errors():
@@ -217,7 +217,7 @@ def test_an_uneven_budget_that_gives_more_is_seen():
 def test_items_for_copies_suffice():
     for world in votes.WORLDS:
         for cell in labels.CELLS:
-            most = min(stated.CENSORED, faults.law(cell) * stated.BASELINE[world.name])
+            most = faults.law(cell) * stated.BASELINE[world.name]
             answers = labels.needed(world, cell) * (1 - stated.REJECTED[world.name])
             assert answers >= 1.2 * most or labels.needed(world, cell) == world.sizes[1]
 
@@ -424,7 +424,7 @@ def test_another_file_of_the_package_is_refused(monkeypatch, tmp_path):
 # ── the documentation ─────────────────────────────────────────────────────────────────────────
 
 
-def test_printed_numbers_of_the_page_are_those_of_the_thesis():
+def test_numbers_of_the_page_are_those_of_the_thesis():
     text = (DOCS / "muehl.md").read_text("utf-8")
     for world in ("MNIST", "Adult"):
         _, _, after = text.partition(f"### {world}: labels")
@@ -435,6 +435,9 @@ def test_printed_numbers_of_the_page_are_those_of_the_thesis():
             for way, place in (("upsampling", 0), ("weighting", 2), ("vanishing", 4)):
                 printed = stated.LABELS[world][way][float(high), int(share) / 100]
                 assert found[place] == ("> 2,000" if printed is None else f"{printed:,}")
+                if way != "vanishing" and found[place + 1] != "–":  # within a tenth
+                    got = int(found[place + 1].replace(",", ""))
+                    assert got > 2000 if printed is None else abs(got / printed - 1) < 0.1
 
 
 def test_pictures_of_the_page_are_there():

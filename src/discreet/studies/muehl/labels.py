@@ -41,11 +41,6 @@ from discreet.studies.muehl.votes import DELTA, WORLDS, World
 from discreet.studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
 
 CELLS = tuple((high, share) for high in HIGHS for share in SHARES)
-UPSAMPLED = {
-    "MNIST": ((1.5, 0.5), (2.0, 0.25), (2.0, 0.5), (2.0, 0.75), (3.0, 0.5), (5.0, 0.25)),
-    "Adult": ((2.0, 0.25), (2.0, 0.5), (3.0, 0.5)),
-}
-"""Cells for which teachers with shared records are trained: 312 to 625 for each."""
 WAYS = ("upsampling", "vanishing", "weighting")
 NEAR = 0.10
 """Relative tolerance against printed counts."""
@@ -76,7 +71,7 @@ def labels(setting: Setting) -> Findings:
 
 def needed(world: World, cell: tuple[float, float]) -> int:
     """Items that teachers with shared records are asked: a quarter more than a run will take."""
-    expected = min(law(cell) * BASELINE[world.name], CENSORED + 50)
+    expected = law(cell) * BASELINE[world.name]
     wanted = math.ceil(1.25 * expected / (1 - REJECTED[world.name]))
     return min(wanted, world.sizes[1])
 
@@ -113,19 +108,15 @@ def counts(setting: Setting, world: World) -> Mapping[str, Mapping[tuple[float, 
     return {
         way: {
             cell: np.array([run.labels for run in runs_of(setting, world, way, cell)], dtype=float)
-            for cell in cells(setting, world, way)
+            for cell in cells(setting)
         }
         for way in WAYS
     }
 
 
-def cells(
-    setting: Setting, world: World, way: str = "weighting"
-) -> tuple[tuple[float, float], ...]:
-    """A quick run has fewer; so has upsampling, whose teachers are trained for every cell."""
-    if setting.quick:
-        return tuple(cell for cell in CELLS if cell[0] in (2.0, 3.0))
-    return UPSAMPLED[world.name] if way == "upsampling" else CELLS
+def cells(setting: Setting) -> tuple[tuple[float, float], ...]:
+    """Of both tables; a quick run has fewer."""
+    return tuple(cell for cell in CELLS if cell[0] in (2.0, 3.0)) if setting.quick else CELLS
 
 
 @cache
@@ -210,14 +201,12 @@ def _orders(
     source = Claims(source="Section 6.3")
     mean = {way: {cell: float(v.mean()) for cell, v in each.items()} for way, each in found.items()}
     made = []
-    for cell in cells(setting, world):
-        v, w = mean["vanishing"][cell], mean["weighting"][cell]
+    near = _LOOSER if setting.quick else NEAR
+    for cell in cells(setting):
+        u, v, w = (mean[way][cell] for way in WAYS)
         tail = f"{world.name}/{cell[0]:g}, {cell[1]:.0%}"
-        if cell in mean["upsampling"]:
-            u = mean["upsampling"][cell]
-            near = _LOOSER if setting.quick else NEAR
-            made.append(source.number(f"E5/u is w/{tail}", "upsampling gives what weighting gives",
-                                      expected=w, got=u, relative=near))  # fmt: skip
+        made.append(source.number(f"E5/u is w/{tail}", "upsampling gives what weighting gives",
+                                  expected=w, got=u, relative=near))  # fmt: skip
         made.append(source.at_most(f"E5/v below w/{tail}", "vanishing over weighting, labels",
                                    expected=1.0, got=v / w))  # fmt: skip
         if cell[1] == SHARES[0]:
@@ -232,10 +221,8 @@ def _orders(
     for way in ("upsampling", "weighting"):
         grown = min(
             mean[way][(high, more)] / mean[way][(high, less)]
-            for high in {cell[0] for cell in cells(setting, world)}
+            for high in {cell[0] for cell in cells(setting)}
             for less, more in pairwise(SHARES)
-            if {(high, less), (high, more)} <= set(mean[way])
-            and LABELS[world.name][way][high, more] is not None
         )
         made.append(source.at_least(f"E5/more is more/{world.name}/{way}", "labels when a quarter "
                                     "more of the owners are generous, over before, at least",
@@ -296,9 +283,8 @@ def _table(
         row: list[Cell] = [f"{cell[0]:g}", f"{cell[1]:.0%}"]
         for way in WAYS:
             printed = LABELS[world.name][way][cell]
-            got = found[way].get(cell)
             row += [printed if printed is not None else f"> {CENSORED:,}",
-                    None if got is None else round(float(got.mean()))]  # fmt: skip
+                    round(float(found[way][cell].mean()))]  # fmt: skip
         part = 1 / (2 * cell[0] ** 2)
         ratio = _rho_ratio(cell[0])
         row += [
@@ -327,9 +313,7 @@ def _gain_table(
     rows: list[tuple[Cell, ...]] = []
     for cell in found["weighting"]:
         row: list[Cell] = [f"{cell[0]:g}", f"{cell[1]:.0%}"]
-        for way in WAYS:
-            values = found[way].get(cell)
-            row.append(None if values is None else "{:+.0f} ± {:.0f}".format(*gain(values, plain)))
+        row += ["{:+.0f} ± {:.0f}".format(*gain(found[way][cell], plain)) for way in WAYS]
         rows.append(tuple(row))
     return Table(
         id=f"E5/{world.name}/gains",
@@ -344,8 +328,8 @@ def _figure(
     setting: Setting, world: World, found: Mapping[str, Mapping[tuple[float, float], Floats]]
 ) -> Figure:
     lines = []
-    for high in sorted({cell[0] for cell in cells(setting, world)}):
-        at = [cell for cell in cells(setting, world) if cell[0] == high]
+    for high in sorted({cell[0] for cell in cells(setting)}):
+        at = [cell for cell in cells(setting) if cell[0] == high]
         lines.append(
             Line(
                 label=f"weighting, (1, {high:g})",
