@@ -1,6 +1,8 @@
 """Windows of a stream: what a reading pays, by counting, and the refusal beyond it (A46)."""
 
+import copy
 import itertools
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -142,3 +144,10 @@ def test_the_account_of_the_mechanism_pays_for_a_stream(single, tmp_path) -> Non
         assert account.remaining == 2
         with pytest.raises(BudgetExceeded):
             plan.start()
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_stream_is_not_copied(single, way) -> None:
+    """A copy would answer every window again for the same price."""
+    with pytest.raises(InvalidArgument, match="copied"):
+        way(WindowPlan(mechanism=single).start())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import NoReturn
 
 import numpy as np
 
@@ -115,9 +117,16 @@ class Windows:
     """Readings so far."""
     _last: deque[Floats] = field(init=False, repr=False)
     _closed: bool = False
+    _turn: threading.Lock = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._last = deque(maxlen=self.plan.length)
+        self._turn = threading.Lock()
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise InvalidArgument(
+            "A stream cannot be copied: what was paid is for one answer to each window."
+        )
 
     def feed(self, reading: object, *, bits: Bits | None = None) -> Answer | None:
         """Take one reading; answer if a window ends here. Every window is answered once."""
@@ -127,11 +136,13 @@ class Windows:
         if self.reservation is not None and not source.private:
             raise NotCertified("A stream that is charged takes bits of system() only.")
         shape = self.plan.mechanism.box.shape
-        self._last.append(shape.read_one(reading))
-        self.fed += 1
-        if self.fed < self.plan.length or (self.fed - self.plan.length) % self.plan.stride:
-            return None
-        window = shape.given(np.stack(self._last))
+        taken = shape.read_one(reading)
+        with self._turn:  # two threads must not see one window
+            self._last.append(taken)
+            self.fed += 1
+            if self.fed < self.plan.length or (self.fed - self.plan.length) % self.plan.stride:
+                return None
+            window = shape.given(np.stack(self._last))
         return self.plan.mechanism.charged_to(None).answer(window, bits=source)
 
     def close(self) -> None:
