@@ -69,14 +69,14 @@ class Shape:
 
     def read(self, private: object) -> Floats:
         """One input as doubles; only its shape, which is public, can be refused."""
-        found = _numbers(private)
+        found = numbers(private)
         if found.shape != self.expected:
             raise OutOfDomain(f"The input must have the shape {self.expected}, got {found.shape}.")
         return found.reshape(self.positions, self.attributes)
 
     def read_one(self, private: object) -> Floats:
         """One position of an input: a number, or one for each attribute."""
-        found = _numbers(private)
+        found = numbers(private)
         if found.shape not in ((self.attributes,), self.expected[1:]):
             raise OutOfDomain(f"A reading must have the shape {self.expected[1:]}.")
         return found.reshape(self.attributes)
@@ -97,7 +97,7 @@ def cube(inputs: NDArray[Any]) -> Floats:
     return table[:, :, None] if table.ndim == 2 else table
 
 
-def _numbers(private: object) -> Floats:
+def numbers(private: object) -> Floats:
     """Doubles of the same shape; what is no number becomes NaN, entry by entry."""
     with suppress(Exception):  # which entry it was, and why, would tell about it
         return np.asarray(private, dtype=np.float64)
@@ -123,7 +123,8 @@ class BlackBox:
     shape: Shape
     regressor: bool
     seconds: float | None = None
-    """If given, every answer takes just this long, and a later one is not waited for."""
+    """If given, every answer takes just this long, and a later one is not waited for; a function
+    that lets no other thread run (one long operation in C) holds up the answer all the same."""
 
     @classmethod
     def of(cls, function: object, *, shape: Shape, seconds: float | None) -> BlackBox:
@@ -157,7 +158,7 @@ class BlackBox:
             return MISSING
 
     def _in_time(self, given: Floats, seconds: float) -> float:
-        """Wait for the same time whatever the function does."""
+        """Wait for the same time, whatever a function does that lets other threads run."""
         end = time.monotonic() + seconds
         said: list[float] = []
         asked = threading.Thread(target=lambda: said.append(self._ask(given)), daemon=True)

@@ -283,7 +283,8 @@ class LearnedMechanism(Mechanism):
         timing = (
             "How long the function takes, and what it prints, stores or sends by itself."
             if self.box.seconds is None
-            else "What the function prints, stores or sends by itself."
+            else "How long the function takes while it lets no other thread run, beyond the "
+            "seconds; what it prints, stores or sends by itself."
         )
         return (
             "The public inputs and outputs: publishing the mechanism publishes them.",

@@ -56,8 +56,8 @@ def wrap(  # noqa: PLR0913 - each has a default and a name
     makes it that many consecutive records. ``bounds`` is the public domain of each attribute.
     Ranges, distances and the split of the error between clipping and noise are chosen on public
     data, and so is, if it is better, one of the ``alternatives``: mechanisms that take the same
-    input and keep the same promise. With ``seconds`` every answer takes just this long. With an
-    ``account`` every answer is charged to it.
+    input and keep the same promise. With ``seconds`` every answer takes just this long, if the
+    function lets other threads run. With an ``account`` every answer is charged to it.
 
     Theorem: every answer is (epsilon, delta)-DP for neighbours under ``metric``, for any function.
     Proof: `LearnedMechanism`. Nothing private is read here.
