@@ -229,7 +229,7 @@ def test_what_makes_no_sense_is_refused(wrong):
 
 
 @pytest.mark.parametrize(
-    "given", [[[0, 0, 0]], ["secret", "0"], [[1], [2, 3]], "secret", 3, [None]]
+    "given", [[[0, 0, 0]], ["secret"], [[1], [2, 3], [4]], "secret", 3, [None]]
 )
 def test_a_data_set_of_another_shape_is_refused_without_its_values(given):
     board = chessboard(positions=2, parts=3, lower=0, upper=1)

@@ -1,6 +1,7 @@
 """The search and what replaces it: A7-A14, A18, A48."""
 
 import math
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -293,3 +294,14 @@ def test_a18_an_answer_is_paid_for_before_the_function_is_called(fitted, tmp_pat
         with pytest.raises(BudgetExceeded):
             fitted.release(called.append, np.zeros(3), epsilon=1, account=account)
         assert called == [1]
+
+
+def test_a18_what_a_function_or_an_entry_does_is_not_told(fitted, recwarn):
+    """That it leaves, warns, or that one entry is no number, would tell about the data set."""
+    for function in (lambda _: sys.exit(1), lambda d: np.log(-np.abs(d)).sum()):
+        assert math.isfinite(fitted.release(function, np.zeros(3), epsilon=1, bits=seeded(1)))
+    assert not recwarn.list
+    odd = [0.5, "not a number", None]
+    assert math.isfinite(fitted.release(np.sum, odd, epsilon=1, bits=seeded(1)))
+    middle = fitted.partition.inside([0.5, math.nan, math.nan])
+    assert (fitted.partition.inside(odd) == middle).all()

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 
 from discreet.core.check import count
 from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.models.learned.blackbox import numbers
 from discreet.noise.law import Floats, Ints
 
 LARGEST_TABLE = 10_000_000
@@ -74,8 +75,8 @@ class Partition:
     def inside(self, data: ArrayLike) -> Floats:
         """Data sets (any number of them) within the domain; what is no number is its middle."""
         found: Floats = np.asarray(np.nan)
-        with suppress(TypeError, ValueError, OverflowError):  # whose messages can quote a value
-            found = np.asarray(data, dtype=np.float64)
+        with suppress(OutOfDomain):  # said below, with the shape that is wanted
+            found = numbers(data)
         wanted = (self.positions, self.attributes)
         if self.attributes == 1 and found.shape[-1:] == (self.positions,):
             found = found[..., None] if found.shape[-2:] != wanted else found

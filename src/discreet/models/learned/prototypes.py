@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -131,8 +132,10 @@ class Prototype:
 def _value(function: Callable[[Floats], Any], data: Floats) -> float:
     """What the function says, or nan: an error that depends on private data is not told."""
     try:
-        return float(np.asarray(function(data.copy()), dtype=np.float64).reshape(()))
-    except Exception:  # noqa: BLE001 - whatever a black box does
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return float(np.asarray(function(data.copy()), dtype=np.float64).reshape(()))
+    except BaseException:  # noqa: BLE001 - whatever a black box does, also sys.exit
         return float("nan")
 
 
