@@ -70,6 +70,8 @@ def test_a_certificate_and_its_key_go_together(read, tmp_path):
         ('[server]\naddress = "8080"', "HOST:PORT"),
         ('[server]\naddress = "127.0.0.1:99999"', "HOST:PORT"),
         ('[server]\nproxy = "everybody"', "proxy"),
+        ('[server]\nproxy = "0.0.0.0/0"', "every address"),
+        ('[server]\nproxy = ["10.0.0.1", "::/0"]', "every address"),
         ("[server]\nworkers = 0", "workers"),
         ("[rates]\nqueue = -1", "queue"),
         ("[rates]\nfun = 1", "fun"),
@@ -85,6 +87,10 @@ def test_errors_name_their_place(read, text, words):
 def test_names_can_stand_in_an_address(read, name):
     with pytest.raises(InvalidArgument, match="name"):
         read("", name=name)
+
+
+def test_names_of_hosts_are_compared_in_small_letters(read):
+    assert read('[server]\nhosts = "Data.Example.org"').hosts == ("data.example.org",)
 
 
 def test_secrets_are_not_shown(read):

@@ -9,9 +9,10 @@ import pytest
 from discreet.accounting.guarantee import pure
 from discreet.apps.web import config as configs
 from discreet.apps.web import runner as runners
-from discreet.apps.web.people import Person
+from discreet.apps.web.people import People, Person
 from discreet.apps.web.problems import Busy, Conflict, Forbidden, NotFound
 from discreet.apps.web.service import Service
+from discreet.apps.web.store import open_store
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from tests.apps.web.serving import write_people
 
@@ -210,6 +211,18 @@ def test_errors_say_nothing_of_what_went_wrong(start, monkeypatch):
     assert charges(service)[0].outcome == "failed"  # and stays spent
 
 
+def test_errors_do_not_say_where_the_data_are(start, tmp_path):
+    service = start()
+    job = service.submit(ANA, "people", COUNT, request_id="a")
+    (tmp_path / "people.csv").unlink()
+    service.runner.step()
+    found = service.job(ANA, job.id)
+    assert (found.state, found.problem) == ("failed", "unsupported")
+    assert "people.csv" not in found.error
+    assert str(tmp_path) not in found.error
+    assert not charges(service)
+
+
 def test_what_cannot_be_paid_is_refused_and_costs_nothing(start):
     service = start()
     with pytest.raises(BudgetExceeded):
@@ -355,6 +368,15 @@ def test_roles(start):
     assert service.job(OLGA, job.id).id == job.id
     assert [a.budget.account for a in service.ledger(ANA).accounts] == ["people/ana"]
     assert {a.budget.account for a in service.ledger(VERA).accounts} >= {"people", "people/ana"}
+
+
+def test_others_on_the_machine_cannot_read_the_store(tmp_path):
+    store = open_store(f"sqlite:///{tmp_path / 'service.db'}")
+    People(store).add("ana", "analyst")
+    modes = {path.name: path.stat().st_mode & 0o077 for path in tmp_path.glob("service.db*")}
+    store.close()
+    assert modes
+    assert set(modes.values()) == {0}
 
 
 def test_tokens_are_hashes_and_end(start):

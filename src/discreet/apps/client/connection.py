@@ -39,7 +39,10 @@ _KINDS: Mapping[str, type[PrivacyError]] = {
 
 
 class ServerRefused(PrivacyError):
-    """The server does not let this token do that, or knows no such thing; nothing was spent."""
+    """The server does not let this token do that, knows no such thing, or failed to answer.
+
+    A failed release may have been charged; its words say so.
+    """
 
 
 class ServerSilent(PrivacyError):

@@ -140,7 +140,7 @@ def read(path: Path) -> Config:
     config = Config(
         host=host,
         port=port,
-        hosts=_texts(server, "hosts"),
+        hosts=tuple(name.lower() for name in _texts(server, "hosts")),
         proxy=_proxies(server),
         certificate=_file(server, "certificate", path.parent),
         key=_file(server, "key", path.parent),
@@ -241,11 +241,13 @@ def _proxies(server: Mapping[str, Any]) -> tuple[str, ...]:
     """Addresses of proxies; their word about who calls is believed."""
     for one in (found := _texts(server, "proxy")):
         try:
-            ipaddress.ip_network(one)
+            everybody = ipaddress.ip_network(one).prefixlen == 0
         except ValueError:
             raise InvalidArgument(
                 f"server: proxy must be the address of a machine or a network, got {one!r}."
             ) from None
+        if everybody:
+            raise InvalidArgument("server: proxy must not be every address there is.")
     return found
 
 

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from discreet.apps.web import log
 from discreet.apps.web.config import Config, is_loopback
-from discreet.apps.web.metrics import Metrics
+from discreet.apps.web.metrics import METHODS, Metrics
 from discreet.apps.web.people import Person
 from discreet.apps.web.problems import Problem, SignInNeeded
 from discreet.apps.web.rate import Rate
@@ -129,7 +129,7 @@ class Guard:
             log.request(
                 number=number,
                 role="-" if who is None else who.role,
-                method=scope["method"] if scope["method"].isalpha() else "?",
+                method=scope["method"] if scope["method"] in METHODS else "other",
                 route=route,
                 status=status,
                 milliseconds=1000 * spent,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
+METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD")
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
@@ -26,7 +27,7 @@ class Metrics:
 
     def end(self, method: str, route: str, status: int, seconds: float) -> None:
         """A request was answered."""
-        known = method if method in ("GET", "POST", "PUT", "DELETE", "HEAD") else "other"
+        known = method if method in METHODS else "other"
         with self._turn:
             self._open -= 1
             self._requests[known, route, status] += 1

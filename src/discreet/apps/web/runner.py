@@ -13,19 +13,21 @@ from typing import Any
 
 from discreet.apps.web import planning
 from discreet.apps.web.budgets import Budgets
-from discreet.apps.web.config import Config
+from discreet.apps.web.config import Config, TableConfig
 from discreet.apps.web.jobs import MOST_ATTEMPTS, Queue, Row
 from discreet.apps.web.problems import problem_of
 from discreet.apps.web.tables import Opener
-from discreet.core.errors import BudgetExceeded, InvalidArgument, PrivacyError
+from discreet.core.errors import BudgetExceeded, InvalidArgument, PrivacyError, Unsupported
 from discreet.ledger.account import Reservation
 from discreet.ledger.store import StoreFailure
 from discreet.table.release import Release, read_receipt
+from discreet.table.table import Table
 from discreet.table.work import answer_held, hold
 
 _LOOK_S = 0.2
 """So often a runner looks for jobs that others have left."""
 _NICE = 5
+_CLOSED = "The data of this table cannot be opened: ask the owner."
 _FAILED = "The release failed; what was reserved for it stays spent. Ask the owner."
 
 
@@ -154,7 +156,7 @@ class Runner:
         held: Reservation | None = None
         try:
             table = self._config.tables[job.subject]
-            opened = self._opener.open(table, self._budgets.account(job.account))
+            opened = self._open(table, job.account)
             found = planning.question(table, json.loads(job.asked), patient=True)
             work = found.work
             self._stages[job.id] = "reserving the budget"
@@ -181,6 +183,13 @@ class Runner:
             if self._queue.publish(job, result, held.receipt):
                 self._told(job.id)
                 self._settled(job, held, "released")
+
+    def _open(self, table: TableConfig, account: str) -> Table:
+        try:
+            return self._opener.open(table, self._budgets.account(account))
+        except InvalidArgument as error:  # it may say where the data are
+            self._note(f"table {table.name}", error)
+            raise Unsupported(_CLOSED) from None
 
     def _fail(self, job: Row, held: Reservation | None, problem: str, words: str) -> None:
         receipt = None if held is None else held.receipt

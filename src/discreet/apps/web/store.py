@@ -6,7 +6,9 @@ a schema of its own: the ledger says what was spent, the store who asked for wha
 
 from __future__ import annotations
 
+import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from discreet.core.errors import InvalidArgument
@@ -80,13 +82,21 @@ def open_store(url: str) -> Store:
     """The store of an address: sqlite:///FILE or postgresql://..."""
     scheme, _, rest = url.partition("://")
     if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1 and rest != "/:memory:":
-        return sqlite.SqliteStore(Path(rest[1:]), versions=sqlite.migrations(*_SCRIPTS))
+        path = Path(rest[1:])
+        _keep_private(path)
+        return sqlite.SqliteStore(path, versions=sqlite.migrations(*_SCRIPTS))
     if scheme in ("postgresql", "postgres"):
         versions = postgres.migrations(*_SCRIPTS)
         return postgres.PostgresStore(url, schema=SCHEMA, versions=versions)
     raise InvalidArgument(
         f"store must be sqlite:///FILE or postgresql://..., got the scheme {scheme!r}."
     )
+
+
+def _keep_private(path: Path) -> None:
+    """Answers are for those who asked: other users of the machine cannot open a new file."""
+    with suppress(OSError):  # SQLite will say what is wrong
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
 def now() -> int:
