@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from discreet import Ledger, NotCertified, laplace, private_quantile, pure, seeded
+from discreet import Ledger, NotCertified, gaussian, laplace, private_quantile, pure, seeded
 from discreet.core.errors import (
     BudgetExceeded,
     InvalidArgument,
@@ -299,6 +299,24 @@ def test_regressors_of_scikit_learn_are_wrapped_as_they_are() -> None:
 def test_delta_is_passed_on() -> None:
     made = wrap(np.mean, public_inputs=PUBLIC[:40], metric="record", epsilon=0.5, delta=1e-3)
     assert made.guarantee.epsilon(1e-3) <= 0.5 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        None,
+        laplace(sensitivity=1, epsilon=1, on="integers", relation=Relation.REPLACE_ONE),
+        gaussian(sensitivity=1, rho=1, on="integers", relation=Relation.REPLACE_ONE),
+        make_noise(1, epsilon=1),
+    ],
+    ids=["none", "laplace", "gaussian", "best"],
+)
+def test_noise_for_narrower_ranges_is_not_certified(noise) -> None:
+    """Sound by itself, and so are the ranges: but not for each other."""
+    made = wrap(np.mean, public_inputs=PUBLIC[:40], metric="record", epsilon=1)
+    assert made.certify().holds
+    with pytest.raises(NotCertified, match="ranges of"):
+        replace(made, noise=noise).certify()
 
 
 class TestAlternatives:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -81,6 +82,20 @@ def law_of(noise: Noise) -> Law:
     if noise.integers is None or not isinstance(noise.integers.noise, Law):
         raise NotCertified("The noise must be a law on the integers.")
     return noise.integers.noise
+
+
+def steps_of(noise: Noise | None) -> int:
+    """The sensitivity, in steps, that the guarantee of integer noise is about; 0 if none is."""
+    if isinstance(noise, Scalar):
+        return noise.scale.shift if noise.scale.exponent == 0 else 0
+    event = None if noise is None or noise.integers is None else noise.integers.event
+    match event:
+        case events.DiscreteLaplace(_, shift):
+            return shift
+        case events.DiscreteGaussian(_, square):
+            return math.isqrt(math.floor(square))
+        case _:
+            return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,10 +270,18 @@ class LearnedMechanism(Mechanism):
             exact=0.0 if found.holds else 1.0,
             route=f"whole numbers, hostile answers, {found.pairs} drawn neighbours",
         )
+        made_for = steps_of(self.noise)
+        fits = Check(
+            part=f"noise for {made_for} steps, ranges of {self.model.width}",
+            epsilon=ranges.epsilon,
+            claimed=0.0,
+            exact=0.0 if self.model.width <= made_for else 1.0,
+            route="whole numbers",
+        )
         return Certificate(
             mechanism=f"learned ({self.chosen})",
             guarantee=self.guarantee,
-            checks=(*parts, ranges),
+            checks=(*parts, fits, ranges),
         ).demand()
 
     def _examples(self) -> Floats:
