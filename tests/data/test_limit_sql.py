@@ -7,9 +7,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from discreet.data import duckdb_engine
 from discreet.data.collect import collect
 from discreet.data.expression import col
-from discreet.data.limit_sql import _content, _packed
+from discreet.data.limit_sql import _packed, content
 from discreet.data.plan import Limits, Plan, count, total, units
 from discreet.data.schema import integer
 from discreet.data.source import open_source
@@ -70,7 +71,7 @@ def test_the_rows_of_the_reference_are_kept(limits, sums, width):
 @pytest.mark.parametrize("sums", SUMS.values(), ids=SUMS)
 def test_what_is_packed_is_in_order_and_comes_back(width, sums):
     program = plan_of(limits=LIMITS[0], sums=sums, width=width).program()
-    fields = _content(program)
+    fields = content(program)
     packed, parts = _packed(fields)
     rng = random.Random(width)
     ends = [(-f.shift, f.width - f.shift - 1) for f in fields]
@@ -89,7 +90,7 @@ def test_what_is_packed_is_in_order_and_comes_back(width, sums):
 def test_bounds_follow_from_the_weights():
     for name, sums in SUMS.items():
         program = plan_of(limits=LIMITS[0], sums=sums, width=100).program()
-        shifts = [field.shift for field in _content(program)]
+        shifts = [field.shift for field in content(program)]
         expected = {"none": [0], "one": [0, 100], "square": [0, 100], "all": [0, 100, 100]}
         # Of a product alone only its own bound is known, and it is one for each factor.
         assert shifts == expected.get(name, [0, 10_000, 10_000])
@@ -98,4 +99,28 @@ def test_bounds_follow_from_the_weights():
 def test_the_bound_of_a_bin_is_known():
     plan = plan_of(limits=LIMITS[0], sums={}, width=100)
     program = replace(plan, aggregates={"n": count()}, bins=col("a").cut([0, 5])).program()
-    assert [field.shift for field in _content(program)] == [0, 2]
+    assert [field.shift for field in content(program)] == [0, 2]
+
+
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS)
+@pytest.mark.parametrize("limits", LIMITS, ids=["rows", "rows in groups", "all"])
+def test_few_rows_in_memory_are_chosen_as_out_of_core(tmp_path, monkeypatch, limits, width):
+    draw = random.Random(3)
+    rows = [
+        {
+            "who": draw.choice([-4, 0, 1, 2, 2**20]),
+            "g": draw.randrange(4),
+            "a": draw.randint(-width - 1, width),
+            "b": draw.randint(-2, 2),
+        }
+        for _ in range(60)
+    ]
+    plan = plan_of(limits=limits, sums=SUMS["all"], width=width)
+    path = sources.parquet(sources.arrow(rows, TYPES), tmp_path)
+    few = [collect(plan, source=open_source(path), key=key) for key in range(5)]
+    monkeypatch.setattr(duckdb_engine, "_FEW_ROWS", -1)
+    monkeypatch.setattr(duckdb_engine, "tally", None)  # not asked again
+    for key, found in enumerate(few):
+        other = collect(plan, source=open_source(path), key=key)
+        for name, column in other.columns.items():
+            assert found.columns[name].tolist() == column.tolist()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.data import narwhals_engine
+from discreet.data import limit_numpy, narwhals_engine
 from discreet.data.collect import collect
 from discreet.data.expression import col
 from discreet.data.plan import Limits, Plan, count, total, units
@@ -130,14 +130,14 @@ MANY = [{"u": 1, "x": 2.0, "w": -3, "k": k} for k in "abc" for _ in range(4)]
 
 
 def test_a_forgotten_row_limit_is_noticed(monkeypatch):
-    monkeypatch.setattr(narwhals_engine, "_keep_rows", lambda rows, **_: rows)
+    monkeypatch.setattr(limit_numpy, "_keep_rows", lambda _, rows, **__: rows)
     with pytest.raises(AssertionError):
         check(PLANS[0], MANY, frame_engine)
 
 
 def test_a_forgotten_group_limit_is_noticed(monkeypatch):
     plan = next(p for p in PLANS if p.limits.groups_per_unit == 2 and p.by and p.where is None)
-    monkeypatch.setattr(narwhals_engine, "_keep_groups", lambda rows, **_: rows)
+    monkeypatch.setattr(limit_numpy, "_keep_groups", lambda rows, **_: rows)
     with pytest.raises(AssertionError):
         check(plan, MANY, frame_engine)
 

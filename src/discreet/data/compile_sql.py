@@ -26,11 +26,16 @@ def compile_query(program: Program, *, types: dict[str, Type], key: int) -> str:
     return _aggregate(program, query)
 
 
-def _limited(program: Program, *, types: dict[str, Type], key: int) -> str:
-    """The rows that count: unit, group, values."""
+def compile_counted(program: Program, *, types: dict[str, Type]) -> str:
+    """The rows that count, before any limit: unit, group, values."""
     query = _encode(program, types)
     query, where, index, values = _evaluate(program, query)
-    query = _group(program, query, where=where, index=index, values=values)
+    return _group(program, query, where=where, index=index, values=values)
+
+
+def _limited(program: Program, *, types: dict[str, Type], key: int) -> str:
+    """The rows that count: unit, group, values."""
+    query = compile_counted(program, types=types)
     if program.unit is not None:
         query = limited(program, query, textual=types[program.unit] == "text", key=key)
     return query

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import duckdb
+import numpy as np
 
 from discreet.data.compile_sql import (
     ALIAS,
+    compile_counted,
     compile_keys,
     compile_query,
     compile_rows,
@@ -22,16 +24,21 @@ from discreet.data.compile_sql import (
 )
 from discreet.data.encode_sql import listed, text
 from discreet.data.engine import Row
+from discreet.data.limit_numpy import Rows, tally
 from discreet.data.plan import Program, fields
 from discreet.data.source import (
     EngineFailure,
     Files,
     Relation,
     Stream,
+    Type,
     arrow_dataset,
     private_connection,
     sealed,
 )
+
+_FEW_ROWS = 4_000_000
+"""Rows that are worked on in memory, about a hundred bytes each; more of them out of core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +48,12 @@ class DuckDBEngine:
     source: Files | Relation | Stream
 
     def collect(self, program: Program, *, key: int) -> Sequence[Row]:
-        query = compile_query(program, types=dict(self.source.columns), key=key)
-        return self._run(program, query)
+        types = dict(self.source.columns)
+        if program.unit is not None and types[program.unit] == "integer":
+            answer = sealed("the query", lambda: self._in_memory(program, types, key))
+            if answer is not None:
+                return answer
+        return self._run(program, compile_query(program, types=types, key=key))
 
     def keys(self, program: Program, *, key: int) -> Sequence[Sequence[Any]]:
         return self._run(program, compile_keys(program, types=dict(self.source.columns), key=key))
@@ -53,6 +64,29 @@ class DuckDBEngine:
     def spread(self, program: Program) -> tuple[Sequence[Row], Sequence[Row]]:
         queries = compile_spread(program, types=dict(self.source.columns))
         return self._run(program, queries[0]), self._run(program, queries[1])
+
+    def _in_memory(
+        self, program: Program, types: dict[str, Type], key: int
+    ) -> Sequence[Row] | None:
+        """Limits and sums in NumPy, for files of few rows: several times faster, the same answer.
+
+        Sorting the rows of each unit takes most of the time, and NumPy sorts packed integers best.
+        """
+        if not isinstance(self.source, Files) or self.source.format != "parquet":
+            return None
+        with spilling() as connection:
+            paths = listed(map(text, self.source.paths))
+            size = f"SELECT sum(num_rows) FROM parquet_file_metadata({paths})"  # noqa: S608
+            if connection.sql(size).fetchall()[0][0] > _FEW_ROWS:
+                return None
+            counted = compile_counted(program, types=types)
+            found = _asked(open_files(self.source, connection), counted).fetchnumpy()
+        unit, group, *values = (
+            np.asarray(found[name]).astype(np.int64, copy=False)
+            for name in ("u", "g", *(f"v{i}" for i in range(len(program.values))))
+        )
+        rows = Rows(unit=unit, number=unit, group=group, values=tuple(values))
+        return tally(program, rows, key)
 
     def _run(self, program: Program, query: str) -> Sequence[Sequence[Any]]:
         return sealed("the query", lambda: self._answer(program, query))
@@ -82,10 +116,14 @@ def spilling() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _fetch(relation: duckdb.DuckDBPyRelation, query: str) -> Sequence[Row]:
+    return _asked(relation, query).fetchall()
+
+
+def _asked(relation: duckdb.DuckDBPyRelation, query: str) -> duckdb.DuckDBPyRelation:
     answer = relation.query(ALIAS, query)
     if answer is None:
         raise EngineFailure("the query gave no answer.")
-    return answer.fetchall()
+    return answer
 
 
 def open_files(files: Files, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:

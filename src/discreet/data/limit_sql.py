@@ -24,7 +24,7 @@ _HASHED = (
 def limited(program: Program, query: str, *, textual: bool, key: int) -> str:
     """The rows ``u, g, v0, v1, ...`` of a query that the program's limits leave."""
     limits = program.limits
-    chooser = _Chooser(key=key, number=_HASHED if textual else "u", content=_content(program))
+    chooser = _Chooser(key=key, number=_HASHED if textual else "u", content=content(program))
     if limits.groups_per_unit is not None and limits.groups_per_unit < program.size:
         query = chooser.groups(query, limit=limits.groups_per_unit)
     if limits.rows_per_unit_and_group is not None:
@@ -44,7 +44,7 @@ def limited_keys(query: str, *, order: list[str], limit: int, textual: bool, key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Field:
+class Field:
     """A column of the content, at least ``-shift`` and one of ``width`` values."""
 
     name: str
@@ -52,9 +52,9 @@ class _Field:
     width: int
 
 
-def _content(program: Program) -> tuple[_Field, ...]:
+def content(program: Program) -> tuple[Field, ...]:
     """Group and values with bounds that follow from the declared ones."""
-    fields = [_Field(name="g", shift=0, width=program.size)]
+    fields = [Field(name="g", shift=0, width=program.size)]
     for i in range(len(program.values)):
         # No product of whole numbers but zero is smaller than one of its factors.
         sums = [total for total in program.sums if i in total.factors]
@@ -63,11 +63,11 @@ def _content(program: Program) -> tuple[_Field, ...]:
         if program.bins is not None and program.bins[0] == i:
             known.append(program.bins[1] - 1)
         most = min(known, default=INT64)
-        fields.append(_Field(name=f"v{i}", shift=most, width=2 * most + 1))
+        fields.append(Field(name=f"v{i}", shift=most, width=2 * most + 1))
     return tuple(fields)
 
 
-def _packed(fields: tuple[_Field, ...]) -> tuple[str, list[str]]:
+def _packed(fields: tuple[Field, ...]) -> tuple[str, list[str]]:
     """One integer in the order of all fields, and how to read the fields from it (``p``)."""
     packed, size = "CAST(0 AS BIGINT)", math.prod(field.width for field in fields)
     # Half as long a key, where it suffices, is sorted faster.
@@ -89,7 +89,7 @@ class _Chooser:
 
     key: int
     number: str
-    content: tuple[_Field, ...]
+    content: tuple[Field, ...]
 
     def groups(self, query: str, *, limit: int) -> str:
         """Keep ``limit`` groups of each unit."""
@@ -110,7 +110,7 @@ class _Chooser:
         return self._rows(query, [], self.content, limit=limit, purpose="rows")
 
     def _rows(
-        self, query: str, fixed: list[str], fields: tuple[_Field, ...], *, limit: int, purpose: str
+        self, query: str, fixed: list[str], fields: tuple[Field, ...], *, limit: int, purpose: str
     ) -> str:
         part = ", ".join(["u", *fixed])
         order = kept = [field.name for field in fields]

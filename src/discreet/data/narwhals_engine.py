@@ -11,7 +11,6 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any, assert_never
 
 import narwhals.stable.v2 as nw
@@ -20,8 +19,9 @@ from numpy.typing import NDArray
 
 from discreet.data.code import Bin, Binary, Clip, Code, Const, Divide, Operator, Pick, Ref
 from discreet.data.encode import Ints, Series, by_value, encode, texts
-from discreet.data.engine import LIMB, PRIME, Row, mixer
-from discreet.data.plan import Program, Sum, fields
+from discreet.data.engine import Row
+from discreet.data.limit_numpy import Rows, aggregate, first, limit, tally
+from discreet.data.plan import Program, fields
 from discreet.data.schema import INT64, Text
 from discreet.data.source import Frame, Type, sealed
 from discreet.data.text import UNIT
@@ -49,11 +49,8 @@ class NarwhalsEngine:
 
     def _collect(self, program: Program, key: int) -> Sequence[Row]:
         data, codes = self._read(program)
-        rows = _limited(program, codes, _unit(program, data, self.source.columns), key)
-        if program.bins is not None:
-            place, many = program.bins
-            rows = replace(rows, group=rows.group * many + rows.values[place])
-        return _aggregate(program, rows)
+        rows = _counted(program, codes, _unit(program, data, self.source.columns))
+        return tally(program, rows, key)
 
     def _keys(self, program: Program, key: int) -> Sequence[Sequence[Any]]:
         data, codes = self._read(program)
@@ -68,7 +65,7 @@ class NarwhalsEngine:
         rows = _limited(counted, {**codes, _GROUP: group}, replace(unit, there=there), key)
         _, heads = np.unique(group, return_index=True)
         answer = []
-        for g, _, units in _aggregate(counted, rows):
+        for g, _, units in aggregate(counted, rows):
             *ranks, place = (int(part[heads[g]]) for part in parts)
             known = (names[rank] for (names, _), rank in zip(found, ranks, strict=True))
             answer.append((place, units, *known))
@@ -87,11 +84,11 @@ class NarwhalsEngine:
         if len(rows.unit) == 0:
             return [], []
         rows = rows.take(np.lexsort((rows.group, rows.unit)))
-        starts = np.flatnonzero(_first(rows.unit))
+        starts = np.flatnonzero(first(rows.unit))
         many = np.diff(starts, append=len(rows.unit))
-        groups = np.add.reduceat(_first(rows.unit, rows.group).astype(np.int64), starts)
-        first, second = (np.unique(n, return_counts=True) for n in (many, groups))
-        return list(zip(*first, strict=True)), list(zip(*second, strict=True))
+        groups = np.add.reduceat(first(rows.unit, rows.group).astype(np.int64), starts)
+        rows_had, groups_had = (np.unique(n, return_counts=True) for n in (many, groups))
+        return list(zip(*rows_had, strict=True)), list(zip(*groups_had, strict=True))
 
     def _read(self, program: Program) -> tuple[nw.DataFrame[Any], dict[str, Ints]]:
         """The fields that are needed, and the codes of all columns but open text."""
@@ -119,22 +116,6 @@ class _Unit:
     number: Ints
     there: NDArray[np.bool_]
     names: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rows:
-    """Rows that count: whose (an identity and a number to hash), group, values."""
-
-    unit: Ints
-    number: Ints
-    group: Ints
-    values: tuple[Ints, ...]
-
-    def take(self, which: NDArray[Any]) -> _Rows:
-        values = tuple(value[which] for value in self.values)
-        return _Rows(
-            unit=self.unit[which], number=self.number[which], group=self.group[which], values=values
-        )
 
 
 def _unit(program: Program, data: nw.DataFrame[Any], types: Mapping[str, Type]) -> _Unit:
@@ -191,8 +172,14 @@ def _number(unit: str) -> int:
     return int.from_bytes(digest[8:], "little") >> 1
 
 
-def _limited(program: Program, codes: dict[str, Ints], unit: _Unit, key: int) -> _Rows:
-    """Rows with a unit that pass the filter, have a public key, and are within the limits."""
+def _limited(program: Program, codes: dict[str, Ints], unit: _Unit, key: int) -> Rows:
+    """Rows that count and are within the limits."""
+    rows = _counted(program, codes, unit)
+    return rows if program.unit is None else limit(program, rows, key)
+
+
+def _counted(program: Program, codes: dict[str, Ints], unit: _Unit) -> Rows:
+    """Rows with a unit that pass the filter and have a public key."""
     kept, n = unit.there, len(unit.identity)
 
     def column(code: Code) -> Ints:
@@ -208,8 +195,7 @@ def _limited(program: Program, codes: dict[str, Ints], unit: _Unit, key: int) ->
         kept = kept if program.rest else kept & hit
         group = np.where(hit, place, len(cells))
     values = tuple(column(value) for value in program.values)
-    rows = _Rows(unit=unit.identity, number=unit.number, group=group, values=values).take(kept)
-    return rows if program.unit is None else _limit(program, rows, key)
+    return Rows(unit=unit.identity, number=unit.number, group=group, values=values).take(kept)
 
 
 def _evaluate(code: Code, columns: dict[str, Ints]) -> Ints:
@@ -245,94 +231,3 @@ _OPERATIONS: Mapping[Operator, np.ufunc] = {
     "and": np.minimum,
     "or": np.maximum,
 }
-
-
-def _limit(program: Program, rows: _Rows, key: int) -> _Rows:
-    limits = program.limits
-    if limits.groups_per_unit is not None and limits.groups_per_unit < program.size:
-        rows = _keep_groups(rows, limit=limits.groups_per_unit, key=key)
-    if limits.rows_per_unit_and_group is not None:
-        rows = _keep_rows(rows, limit=limits.rows_per_unit_and_group, key=key, in_group=True)
-    if limits.rows_per_unit is not None:
-        rows = _keep_rows(rows, limit=limits.rows_per_unit, key=key, in_group=False)
-    return rows
-
-
-def _first(*keys: Ints) -> NDArray[np.bool_]:
-    """Where a run of equal (sorted) keys begins."""
-    begins = np.zeros(len(keys[0]), dtype=bool)
-    begins[:1] = True
-    for key in keys:
-        begins[1:] |= key[1:] != key[:-1]
-    return begins
-
-
-def _keep_rows(rows: _Rows, *, limit: int, key: int, in_group: bool) -> _Rows:
-    """Keep evenly spaced rows in the order of their content."""
-    rows = rows.take(np.lexsort((*reversed(rows.values), rows.group, rows.unit)))
-    starts = np.flatnonzero(_first(rows.unit, *([rows.group] if in_group else [])))
-    many = np.diff(starts, append=len(rows.unit))
-    place = np.arange(len(rows.unit)) - np.repeat(starts, many)
-    start = _hash(rows, key=key, purpose="rows in group" if in_group else "rows")
-    return rows.take(_chosen(place, np.repeat(many, many), start, limit))
-
-
-def _keep_groups(rows: _Rows, *, limit: int, key: int) -> _Rows:
-    rows = rows.take(np.lexsort((rows.group, rows.unit)))
-    starts = np.flatnonzero(_first(rows.unit))
-    sizes = np.diff(starts, append=len(rows.unit))
-    rank = np.cumsum(_first(rows.unit, rows.group)) - 1
-    place = rank - np.repeat(rank[starts], sizes)
-    many = np.repeat(place[starts + sizes - 1] + 1, sizes)
-    return rows.take(_chosen(place, many, _hash(rows, key=key, purpose="groups"), limit))
-
-
-def _chosen(place: Ints, many: Ints, start: Ints, limit: int) -> NDArray[np.bool_]:
-    chosen: NDArray[np.bool_] = (many <= limit) | ((place * limit + start % many) % many < limit)
-    return chosen
-
-
-def _hash(rows: _Rows, *, key: int, purpose: str) -> Ints:
-    mix = mixer(key, purpose=purpose)
-    limbs = [*zip(_limbs(rows.number), mix.unit, strict=True)]
-    if purpose == "rows in group":
-        limbs += zip(_limbs(rows.group), mix.group, strict=True)
-    state = sum((limb * factor % PRIME for limb, factor in limbs), np.int64(0)) % PRIME
-    for constant in mix.rounds:
-        x = (state + constant) % PRIME
-        y = x * x % PRIME
-        state = (y * y % PRIME) * x % PRIME
-    return np.asarray(state)
-
-
-def _limbs(value: Ints) -> tuple[Ints, Ints, Ints]:
-    return value & LIMB, (value >> 31) & LIMB, (value >> 62) & 3
-
-
-def _aggregate(program: Program, rows: _Rows) -> list[Row]:
-    if len(rows.group) == 0:
-        return []
-    # Few groups fit into 16 bits, which NumPy sorts by radix.
-    group = rows.group.astype(np.uint16) if program.entries <= 2**16 else rows.group
-    together = (rows.unit, group) if program.count_units else (group,)
-    rows = rows.take(np.lexsort(together))
-    starts = np.flatnonzero(_first(rows.group))
-    counts = np.diff(starts, append=len(rows.group)).tolist()
-    units = counts
-    if program.unit is not None and program.count_units:
-        heads = _first(rows.group, rows.unit).astype(np.int64)
-        units = np.add.reduceat(heads, starts).tolist()
-    sums = [_sum(total, rows, starts) for total in program.sums]
-    return list(zip(rows.group[starts].tolist(), counts, units, *sums, strict=True))
-
-
-def _sum(total: Sum, rows: _Rows, starts: NDArray[np.intp]) -> list[int]:
-    """Exact sums of products: in 64 bits where these suffice, in halves or Python integers else."""
-    factors = [rows.values[place] for place in total.factors]
-    if total.weight > INT64:
-        wide = reduce(np.multiply, [factor.astype(object) for factor in factors])
-        return [int(value) for value in np.add.reduceat(wide, starts)]
-    product = reduce(np.multiply, factors)
-    high = np.add.reduceat(product >> 31, starts).tolist()
-    low = np.add.reduceat(product & LIMB, starts).tolist()
-    return [(upper << 31) + lower for upper, lower in zip(high, low, strict=True)]
