@@ -151,3 +151,15 @@ def test_a_stream_is_not_copied(single, way) -> None:
     """A copy would answer every window again for the same price."""
     with pytest.raises(InvalidArgument, match="copied"):
         way(WindowPlan(mechanism=single).start())
+
+
+@pytest.mark.parametrize(("metric", "words"), [("attribute", "attribute"), ("count", "event")])
+def test_what_is_less_than_a_reading_is_named_and_makes_no_runs(metric: str, words: str) -> None:
+    made = wrap(np.mean, public_inputs=np.floor(PUBLIC), metric=metric, epsilon=50)
+    assert f"each {words} of a reading" in WindowPlan(mechanism=made).explain()
+    with pytest.raises(InvalidArgument, match="whole records"):
+        WindowPlan(mechanism=made, group=2)
+
+
+def test_a_run_that_is_hidden_at_once_is_named(runs) -> None:
+    assert "each run of 3 readings is charged" in WindowPlan(mechanism=runs).explain()

@@ -20,13 +20,16 @@ from discreet.models.inputs import Floats
 from discreet.models.learned.mechanism import Answer, LearnedMechanism
 from discreet.noise.bits import Bits, system
 
+_PARTS = {"attribute": "attribute", "count": "event"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowPlan:
     """One answer for every ``stride``-th window of a stream, and what it costs each reading.
 
     Theorem: a stream of any length keeps ``guarantee`` for ``group`` consecutive readings (one by
-        default) replaced by anything the mechanism's neighbours may be.
+        default) replaced by anything, or for what else the mechanism hides of one reading: an
+        attribute, an event.
     Proof: windows start ``stride`` readings apart, so a run of w readings meets at most
         ceil((n + w - 1) / stride) windows of length n. All other answers have the same law for
         both streams, and those that are met compose, also adaptively. A mechanism that hides runs
@@ -49,6 +52,8 @@ class WindowPlan:
         hidden = self.mechanism.adjacency.group
         if self.group > 1 and hidden not in (1, self.group):
             raise InvalidArgument(f"The mechanism hides runs of {hidden}, not of {self.group}.")
+        if self.group > 1 and self.mechanism.adjacency.level != "record":
+            raise InvalidArgument("group is for a mechanism that hides whole records.")
         if self._chained and self._epsilon() is None:
             raise InvalidArgument(
                 f"A mechanism with a delta hides runs of {self.group} only if it is made for them: "
@@ -89,7 +94,10 @@ class WindowPlan:
     def explain(self) -> str:
         """The price, in a sentence."""
         one = self.mechanism.guarantee.epsilon(0.0)
-        unit = "reading" if self.group == 1 else f"run of {self.group} readings"
+        level = self.mechanism.adjacency.level
+        run = max(self.group, self.mechanism.adjacency.group)
+        unit = "reading" if run == 1 else f"run of {run} readings"
+        unit = unit if level == "record" else f"{_PARTS[level]} of a reading"
         return (
             f"Windows of {self.length} readings, one every {self.stride}: each {unit} is charged "
             f"{self.uses} times, epsilon {one:g} each, {self.guarantee.epsilon(0.0):g} in all."
