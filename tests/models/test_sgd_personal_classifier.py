@@ -71,6 +71,9 @@ def test_the_account_is_charged_for_the_most_generous(tmp_path):
         people = {"open": 100, "strict": 100}
         with pytest.raises(NotCertified):
             model(account=account, people=people).fit(x, y, levels=levels)
+        with pytest.raises(InvalidArgument, match="must be among"):
+            model(account=account, people=people, bits=None).fit(x, y, levels=["lax"] * len(x))
+        assert not any(entry.kind == "reserve" for entry in account.history)
         fitted = model(account=account, people=people, bits=None).fit(x, y, levels=levels)
         assert fitted.receipt_.account == "fit"
         assert account.spent.epsilon(1e-6) == pytest.approx(fitted.guarantee_.epsilon(1e-6))
@@ -82,7 +85,7 @@ def test_what_is_refused():
         model().fit(x, y)
     with pytest.raises(InvalidArgument, match="one level for each row"):
         model().fit(x, y, levels=levels[:3])
-    with pytest.raises(InvalidArgument, match="must name one of"):
+    with pytest.raises(InvalidArgument, match="must be among"):
         model().fit(x, y, levels=np.full(20, "lax"))
     with pytest.raises(InvalidArgument, match="same levels"):
         model(people={"open": 3}).fit(x, y, levels=levels)

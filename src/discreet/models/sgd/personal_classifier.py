@@ -79,6 +79,8 @@ class PersonalLogisticRegression(PrivateLogisticRegression):
         if chosen.shape != (len(table),):
             raise InvalidArgument("levels must name one level for each row of X.")
         planned = self.personal_plan(features=table.shape[1])
+        if not set(np.unique(chosen).tolist()) <= set(planned.rates):
+            raise InvalidArgument(f"levels must be among {', '.join(planned.rates)}.")
         mapped = self._feature_map(table.shape[1], names_of(X))
         source = system() if self.bits is None else self.bits
         with self._paid(planned.guarantee, source) as held:
