@@ -379,6 +379,20 @@ def test_others_on_the_machine_cannot_read_the_store(tmp_path):
     assert set(modes.values()) == {0}
 
 
+def test_what_the_revoked_have_asked_for_is_not_begun(start):
+    service = start()
+    done = service.submit(ANA, "people", COUNT, request_id="a")
+    service.runner.step()
+    mine = service.submit(ANA, "people", COUNT, request_id="b")
+    other = service.submit(BEN, "people", COUNT, request_id="b")
+    service.revoke(OLGA, "ana")
+    assert service.runner.step()
+    assert not service.runner.step()
+    states = [service.job(OLGA, job.id).state for job in (done, mine, other)]
+    assert states == ["done", "refused", "done"]
+    assert len(charges(service)) == 1
+
+
 def test_tokens_are_hashes_and_end(start):
     service = start()
     people = service.people_known

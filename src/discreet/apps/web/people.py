@@ -93,7 +93,10 @@ class People:
         return token, expires
 
     def revoke(self, name: str) -> None:
-        """End all tokens and sessions of a person, at once and for ever."""
+        """End all tokens and sessions of a person, at once and for ever.
+
+        What they have asked for and nobody has begun is refused, and costs nothing.
+        """
         with self._store.write() as session:
             if not is_name(name) or not session.run("SELECT 1 FROM people WHERE name = ?", name):
                 raise InvalidArgument(f"There is nobody called {name!r}.")
@@ -106,6 +109,11 @@ class People:
             session.run(
                 "DELETE FROM sessions WHERE token IN (SELECT hash FROM tokens WHERE person = ?)",
                 name,
+            )
+            session.run(
+                "UPDATE jobs SET state = 'refused', problem = 'forbidden', error = ?, "
+                "finished = ?, settled = 1 WHERE person = ? AND state = 'queued'",
+                *("Revoked before it began; nothing was spent.", now(), name),
             )
 
     def by_token(self, token: str) -> Person | None:
