@@ -231,11 +231,18 @@ def test_what_is_refused():
         plan_turns(schedule, loud, LIMITS, classes=2, answered=1)
 
 
-def test_who_has_several_teachers_has_no_turns():
-    """A turn is charged by the teacher: owners of four teachers would pay a sixteenth."""
+def test_who_has_several_teachers_pays_for_all_of_them():
+    """One teacher's weight alone would be a sixteenth of what an owner of four costs."""
     copied = upsampling(20, copies={"open": 4, "strict": 1})
-    with pytest.raises(InvalidArgument, match="upsampling"):
-        Schedule(slots=(copied, copied))
+    rule = Confident(threshold=5, sigma_threshold=10, sigma_votes=5)
+    numbers = {"rule": rule, "classes": 3}
+    turns = TurnPlan(schedule=Schedule(slots=(copied,) * 2), questions=5, answers=4, **numbers)
+    plain = LabelPlan(assignment=copied, questions=10, answers=8, **numbers)
+    assert turns.guarantee.epsilons(DELTA) == pytest.approx(plain.guarantee.epsilons(DELTA))
+    assert turns.schedule.squares == {"open": 2 * (4 * UNITS) ** 2, "strict": 2 * UNITS**2}
+
+
+def test_slots_have_the_same_teachers():
     with pytest.raises(InvalidArgument, match="at least one"):
         Schedule(slots=())
     plain = weighting(20, people={"open": 1, "strict": 1}, sensitivities={"open": 1, "strict": 1})

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet.core.check import count
 from discreet.core.errors import InvalidArgument
@@ -31,23 +32,27 @@ class Schedule:
         first = self.slots[0] if self.slots else None
         if first is None or not all(first.same_teachers(slot) for slot in self.slots):
             raise InvalidArgument("slots must have the same teachers for everybody, at least one.")
-        # What an owner pays is read off single teachers.
-        if set(first.copies) != {1}:
-            raise InvalidArgument("slots must have one teacher for each owner: no upsampling.")
 
     def at(self, question: int) -> Assignment:
         """Who votes on a question, counted from 0."""
         return self.slots[question % len(self.slots)]
 
+    def moves(self, level: str) -> NDArray[np.int64]:
+        """Units that an owner may move, a row for each slot, a column for each teacher.
+
+        Owners of several teachers: one column, as if each of theirs was the heaviest of the slot.
+        """
+        first = self.slots[0]
+        place = first.names.index(level)
+        weights = np.stack([slot.weights[slice(*first.blocks[place])] for slot in self.slots])
+        copies = first.copies[place]
+        return weights if copies == 1 else copies * weights.max(axis=1, keepdims=True)
+
     @property
     def squares(self) -> dict[str, int]:
-        """For each level the square units that its busiest teacher moves in a whole cycle."""
-        weights = np.stack([slot.weights for slot in self.slots])
-        spent = (weights**2).sum(axis=0)
-        first = self.slots[0]
+        """For each level the square units that its busiest owner moves in a whole cycle."""
         return {
-            name: int(spent[slice(*block)].max())
-            for name, block in zip(first.names, first.blocks, strict=True)
+            name: int((self.moves(name) ** 2).sum(axis=0).max()) for name in self.slots[0].names
         }
 
 

@@ -239,11 +239,8 @@ class TurnPlan:
         return Labels(labels=labels, guarantee=self.guarantee)
 
     def _paid(self, name: str) -> Guarantee:
-        first = self.assignment
-        block = first.blocks[first.names.index(name)]
-        weights = np.stack([slot.weights[slice(*block)] for slot in self.schedule.slots])
         # Falling order for each teacher, then the largest at each place: more than anyone pays.
-        worst = np.sort(weights, axis=0)[::-1].max(axis=1)
+        worst = np.sort(self.schedule.moves(name), axis=0)[::-1].max(axis=1)
         total = Guarantee(events.NOTHING, Relation.ADD_REMOVE)
         for weight, slots in zip(*np.unique(worst[worst > 0], return_counts=True), strict=True):
             share = Fraction(int(weight)) ** 2
