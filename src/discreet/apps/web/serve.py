@@ -94,4 +94,6 @@ def run(path: Path) -> None:
     config = read(path)
     Service(config).close()  # what is wrong with store or ledger is said once, in words
     os.environ[_CONFIG] = str(path.resolve())
+    # Workers share the cores; threads of the linear algebra would fight over them.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     uvicorn.run("discreet.apps.web.serve:worker", factory=True, **options(config))
