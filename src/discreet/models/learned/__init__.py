@@ -1,5 +1,6 @@
 """Mechanisms learned from public data: any function of a short input, made private."""
 
+from discreet.models.learned.examples import PrivateOutputs, private_outputs
 from discreet.models.learned.mechanism import Answer, LearnedMechanism
 from discreet.models.learned.metrics import (
     Cells,
@@ -17,11 +18,13 @@ __all__ = [
     "Cells",
     "LearnedMechanism",
     "Metric",
+    "PrivateOutputs",
     "Records",
     "Truncated",
     "UnitCount",
     "WindowGroups",
     "WindowPlan",
     "Windows",
+    "private_outputs",
     "wrap",
 ]
