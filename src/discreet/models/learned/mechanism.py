@@ -314,6 +314,7 @@ class LearnedMechanism(Mechanism):
             "The data that the function was trained on: that needs a guarantee of its own.",
             f"That a question was asked, the number of positions ({shape.positions}), their order.",
             timing,
+            "Inputs that the function remembers: it must keep nothing between calls.",
             "A person of several inputs: answers add up, so do overlapping windows (`WindowPlan`).",
             "The input from whoever runs this: the function sees it as it is.",
         )
