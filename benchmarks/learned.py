@@ -14,6 +14,7 @@ import numpy as np
 from benchmarks import page
 from benchmarks.environments import ROOT
 from benchmarks.learned_boxes import Box, boxes
+from benchmarks.pictures import side_by_side
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.models.learned.wrap import wrap
 from discreet.noise.bits import seeded
@@ -136,57 +137,31 @@ def _line(parts: Iterable[str]) -> str:
 
 def draw(found: list[Cell], target: Path) -> None:
     """One small picture for each black box: error by epsilon, in multiples of the constant's."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams.update({"svg.hashsalt": "learned", "svg.fonttype": "none"})
-    from matplotlib import pyplot as plt
-
     names = list(dict.fromkeys(cell.box for cell in found))
-    across = 4
-    down = -(-len(names) // across)
-    figure, axes = plt.subplots(
-        down, across, figsize=(11, 2.6 * down), squeeze=False, sharex=True, layout="constrained"
-    )
-    for place in axes.ravel()[len(names) :]:
-        place.axis("off")
-    for place, name in zip(axes.ravel(), names, strict=False):
-        own = [cell for cell in found if cell.box == name]
-        epsilons = [cell.epsilon for cell in own]
-        unit = own[0].baselines["constant"]
-        for who in own[0].baselines:
-            values = [cell.baselines[who] / unit for cell in own]
-            mark, colour = STYLES[who]
-            style = ":" if who == "constant" else "-"
-            place.plot(epsilons, values, style, marker=mark, color=colour, markersize=4, label=who)
-        ours = [cell.ours / unit for cell in own]
-        place.plot(epsilons, ours, marker="o", color="black", linewidth=1.8, label="learned")
-        place.set_xscale("log")
-        place.set_yscale("log")
-        place.set_xticks(epsilons, [f"{one:g}" for one in epsilons])
-        place.set_yticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
-        place.minorticks_off()
-        place.set_title(name, fontsize=9)
-    figure.supxlabel("epsilon")
-    figure.supylabel("mean absolute error / that of a public constant")
-    shown: dict[str, Any] = {}
-    for place in axes.ravel():
-        shown.update(zip(*reversed(place.get_legend_handles_labels()), strict=True))
-    figure.legend(shown.values(), shown.keys(), loc="lower right", fontsize=9)
-    figure.savefig(target, metadata={"Date": None})
-    plt.close(figure)
+    up = "mean absolute error / that of a public constant"
+    with side_by_side(names, target, height=2.6, x="epsilon", y=up) as places:
+        for name, place in places.items():
+            own = [cell for cell in found if cell.box == name]
+            epsilons = [cell.epsilon for cell in own]
+            unit = own[0].baselines["constant"]
+            for who in own[0].baselines:
+                values = [cell.baselines[who] / unit for cell in own]
+                mark, colour = STYLES[who]
+                look = {"marker": mark, "color": colour, "markersize": 4, "label": who}
+                place.plot(epsilons, values, ":" if who == "constant" else "-", **look)
+            ours = [cell.ours / unit for cell in own]
+            place.plot(epsilons, ours, marker="o", color="black", linewidth=1.8, label="learned")
+            place.set_xscale("log")
+            place.set_yscale("log")
+            place.set_xticks(epsilons, [f"{one:g}" for one in epsilons])
+            place.set_yticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
+            place.minorticks_off()
+            place.set_title(name, fontsize=9)
 
 
 def write(found: list[Cell]) -> None:
     """Rewrite the generated part of the page, and the figure."""
-    begin, end = "<!-- comparison: begin -->", "<!-- comparison: end -->"
-    text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(begin)
-    _, _, after = rest.partition(end)
-    if not rest:
-        raise ValueError(f"{PAGE.name} must hold a section between {begin} and {end}")
-    body = "\n".join((begin, "", f"*{page.machine()}*", "", summary(found), "", *markdown(found)))
-    PAGE.write_text(f"{before}{body}\n\n{end}{after}", encoding="utf-8")
+    page.replace_section("comparison", [summary(found), "", *markdown(found)], page=PAGE)
     draw(found, FIGURE)
 
 

@@ -62,16 +62,16 @@ def update(suite: str, rows: Iterable[Row]) -> None:
     replace_section(suite, _markdown(list(rows), suite))
 
 
-def replace_section(name: str, lines: Iterable[str]) -> None:
+def replace_section(name: str, lines: Iterable[str], *, page: Path = PAGE) -> None:
     """Write lines between the marks of a section, with the machine and the day."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    text = PAGE.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     section = "\n".join((begin, "", f"*{machine()}*", "", *lines, "", end))
     pattern = re.escape(begin) + ".*?" + re.escape(end)
     text, found = re.subn(pattern, lambda _: section, text, flags=re.DOTALL)
     if found != 1:
-        raise ValueError(f"{PAGE.name} must hold one section between {begin} and {end}")
-    PAGE.write_text(text, encoding="utf-8")
+        raise ValueError(f"{page.name} must hold one section between {begin} and {end}")
+    page.write_text(text, encoding="utf-8")
 
 
 def machine() -> str:

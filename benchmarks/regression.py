@@ -16,6 +16,7 @@ from benchmarks import page, regression_data
 from benchmarks.cases import SUITES, Case, regression
 from benchmarks.environments import CACHE, ROOT, peers
 from benchmarks.measure import measure
+from benchmarks.pictures import side_by_side
 from discreet.models.regression.choose import choose
 
 PAGE = ROOT / "docs" / "regression-comparison.md"
@@ -145,56 +146,30 @@ def _line(parts: Iterable[str]) -> str:
 
 def draw(found: list[Cell], target: Path) -> None:
     """One small picture for each table: error by epsilon."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    mpl.rcParams.update({"svg.hashsalt": "regression", "svg.fonttype": "none"})
-    from matplotlib import pyplot as plt
-
     names = list(dict.fromkeys(cell.table for cell in found))
-    across = 4
-    down = -(-len(names) // across)
-    figure, axes = plt.subplots(
-        down, across, figsize=(11, 2.4 * down), squeeze=False, sharex=True, layout="constrained"
-    )
-    for place in axes.ravel()[len(names) :]:
-        place.axis("off")
-    for place, name in zip(axes.ravel(), names, strict=False):
-        own = [cell for cell in found if cell.table == name]
-        epsilons = [cell.epsilon for cell in own]
-        for who, mark in MARKS.items():
-            if who in own[0].errors:
+    up = f"mean squared error / least squares (cut at {CEILING:g})"
+    with side_by_side(names, target, height=2.4, x="epsilon (delta 1e-6)", y=up) as places:
+        for name, place in places.items():
+            own = [cell for cell in found if cell.table == name]
+            epsilons = [cell.epsilon for cell in own]
+            for who, mark in MARKS.items():
+                if who not in own[0].errors:
+                    continue
                 values = [min(cell.errors[who], CEILING) for cell in own]
-                style = (
-                    {"color": "black", "linewidth": 1.8} if who == "discreet" else {"alpha": 0.8}
-                )
+                bold = {"color": "black", "linewidth": 1.8}
+                style = bold if who == "discreet" else {"alpha": 0.8}
                 place.plot(epsilons, values, marker=mark, markersize=4, label=who, **style)
-        middle = min(own[0].midpoint, CEILING)
-        place.axhline(middle, linestyle=":", color="grey", label="midpoint")
-        place.axhline(1.0, linestyle="-", linewidth=0.6, color="grey")
-        place.set_xscale("log")
-        place.set_yscale("log")
-        place.set_title(f"{name}: {own[0].rows} x {own[0].features}", fontsize=9)
-    figure.supxlabel("epsilon (delta 1e-6)")
-    figure.supylabel(f"mean squared error / least squares (cut at {CEILING:g})")
-    shown: dict[str, Any] = {}
-    for place in axes.ravel():
-        shown.update(zip(*reversed(place.get_legend_handles_labels()), strict=True))
-    figure.legend(shown.values(), shown.keys(), loc="lower right", fontsize=9)
-    figure.savefig(target, metadata={"Date": None})
-    plt.close(figure)
+            middle = min(own[0].midpoint, CEILING)
+            place.axhline(middle, linestyle=":", color="grey", label="midpoint")
+            place.axhline(1.0, linestyle="-", linewidth=0.6, color="grey")
+            place.set_xscale("log")
+            place.set_yscale("log")
+            place.set_title(f"{name}: {own[0].rows} x {own[0].features}", fontsize=9)
 
 
 def write(found: list[Cell]) -> None:
     """Rewrite the generated part of the page, and the figure."""
-    begin, end = "<!-- comparison: begin -->", "<!-- comparison: end -->"
-    text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(begin)
-    _, _, after = rest.partition(end)
-    if not rest:
-        raise ValueError(f"{PAGE.name} must hold a section between {begin} and {end}")
-    body = "\n".join((begin, "", f"*{page.machine()}*", "", summary(found), "", *markdown(found)))
-    PAGE.write_text(f"{before}{body}\n\n{end}{after}", encoding="utf-8")
+    page.replace_section("comparison", [summary(found), "", *markdown(found)], page=PAGE)
     draw(found, FIGURE)
 
 
