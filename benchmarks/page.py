@@ -62,8 +62,9 @@ def update(suite: str, rows: Iterable[Row]) -> None:
     replace_section(suite, _markdown(list(rows), suite))
 
 
-def replace_section(name: str, lines: Iterable[str], *, page: Path = PAGE) -> None:
+def replace_section(name: str, lines: Iterable[str], *, page: Path | None = None) -> None:
     """Write lines between the marks of a section, with the machine and the day."""
+    page = PAGE if page is None else page
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     text = page.read_text(encoding="utf-8")
     section = "\n".join((begin, "", f"*{machine()}*", "", *lines, "", end))
