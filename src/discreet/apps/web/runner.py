@@ -26,7 +26,7 @@ from discreet.table.work import answer_held, hold
 
 _LOOK_S = 0.2
 """So often a runner looks for jobs that others have left."""
-_NICE = 5
+_NICE = 2
 _CLOSED = "The data of this table cannot be opened: ask the owner."
 _FAILED = "The release failed; what was reserved for it stays spent. Ask the owner."
 
