@@ -1,134 +1,45 @@
-"""Differential privacy for people who must publish."""
+"""Differential privacy for people who must publish.
 
+A name is imported when it is first used: ``import discreet`` costs next to nothing, and what is
+never asked for (databases, statistics, drawing) is never loaded. `__init__.pyi` says where each
+name lives, for editors, for type checkers and for this file.
+"""
+
+import ast
+import pkgutil
 from importlib import import_module
-from typing import Any
-
-from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
-from discreet.core.errors import (
-    BudgetExceeded,
-    InvalidArgument,
-    NotCertified,
-    OutOfDomain,
-    PrivacyError,
-    RelationMismatch,
-    Unsupported,
-)
-from discreet.core.relation import PrivacyUnit, Relation
-from discreet.data.expression import col, when
-from discreet.data.schema import boolean, category, date, integer, real, text
-from discreet.ledger.ledger import Ledger
-from discreet.mechanisms.best import best_additive
-from discreet.mechanisms.blocks import sample_aggregate
-from discreet.mechanisms.blocks_bins import bin_counts
-from discreet.mechanisms.bounded import bounded_laplace, clamped, folded
-from discreet.mechanisms.bounded_advice import advise_bounded
-from discreet.mechanisms.bounded_spread import private_sd, private_variance
-from discreet.mechanisms.gaussian import gaussian
-from discreet.mechanisms.laplace import laplace
-from discreet.mechanisms.local.response import randomised_response
-from discreet.mechanisms.propose import propose_test_release
-from discreet.mechanisms.quantile import private_quantile
-from discreet.mechanisms.quantile_tree import private_quantiles
-from discreet.mechanisms.selection import exponential, noisy_max, permute_and_flip
-from discreet.mechanisms.smooth import smooth
-from discreet.mechanisms.threshold import above_threshold
-from discreet.mechanisms.truncated import truncated_laplace
-from discreet.mechanisms.unbounded import unbounded_mean
-from discreet.mechanisms.weighted import weighted
-from discreet.noise.bits import seeded, system
-from discreet.queries import ask
-from discreet.queries.intervals import doors as intervals
-from discreet.queries.intervals.mean import mean_interval
-from discreet.queries.keys import keys
-from discreet.queries.ranges.grid_release import GridRelease
-from discreet.queries.ranges.question import plan_ranges
-from discreet.queries.ranges.release import RangeRelease
-from discreet.queries.ranges.stream_plan import plan_stream
-from discreet.report.plot import plot
-from discreet.table.descent import FineQuantiles
-from discreet.table.ranges import ChargedGrid, ChargedRanges
-from discreet.table.release import Release
-from discreet.table.stream import stream
-from discreet.table.table import table
 
 __version__ = "0.1.0"
-_LATER = {
-    "connect": ("discreet.apps.client.connect", "connect"),
-    "learned": ("discreet.models", "learned"),
-}
-__all__ = [
-    "BudgetExceeded",
-    "ChargedGrid",
-    "ChargedRanges",
-    "FineQuantiles",
-    "GridRelease",
-    "Guarantee",
-    "InvalidArgument",
-    "Ledger",
-    "NotCertified",
-    "OutOfDomain",
-    "PrivacyError",
-    "PrivacyUnit",
-    "RangeRelease",
-    "Relation",
-    "RelationMismatch",
-    "Release",
-    "Unsupported",
-    "above_threshold",
-    "advise_bounded",
-    "approx",
-    "ask",
-    "best_additive",
-    "bin_counts",
-    "boolean",
-    "bounded_laplace",
-    "category",
-    "clamped",
-    "col",
-    "connect",
-    "date",
-    "exponential",
-    "folded",
-    "gaussian",
-    "gdp",
-    "integer",
-    "intervals",
-    "keys",
-    "laplace",
-    "learned",
-    "mean_interval",
-    "noisy_max",
-    "permute_and_flip",
-    "plan_ranges",
-    "plan_stream",
-    "plot",
-    "private_quantile",
-    "private_quantiles",
-    "private_sd",
-    "private_variance",
-    "propose_test_release",
-    "pure",
-    "randomised_response",
-    "real",
-    "sample_aggregate",
-    "seeded",
-    "smooth",
-    "stream",
-    "system",
-    "table",
-    "text",
-    "truncated_laplace",
-    "unbounded_mean",
-    "weighted",
-    "when",
-    "zcdp",
-]
 
 
-def __getattr__(name: str) -> Any:
-    """What few people need is imported when it is first used."""
-    if name not in _LATER:
+def _homes() -> dict[str, tuple[str, str]]:
+    """Each public name, its module and what it is called there, as the stub says."""
+    stub = pkgutil.get_data(__name__, "__init__.pyi")
+    if stub is None:  # pragma: no cover - a loader that keeps no files
+        raise ImportError("discreet is not installed completely: __init__.pyi is missing.")
+    return {
+        alias.asname or alias.name: (node.module or "", alias.name)
+        for node in ast.parse(stub).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+_HOMES = _homes()
+__all__ = sorted(_HOMES)  # noqa: PLE0605 - the stub writes them out
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name on first use, and keep it."""
+    if name not in _HOMES:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
-    place, called = _LATER[name]
-    module = import_module(place)
-    return getattr(module, called, None) or import_module(f"{place}.{called}")
+    place, called = _HOMES[name]
+    # A name that its package does not hold is a module of that package; ours are all modules.
+    held = None if place == __name__ else getattr(import_module(place), called, None)
+    found = import_module(f"{place}.{called}") if held is None else held
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -28,7 +28,7 @@ ALLOWED = {
     "report": {"numpy", "matplotlib*"},
     "studies": {"duckdb*", "numpy", "scipy", "sklearn*"},
     "apps": {"click", "numpy", "rich"},
-    "table": set(),
+    "tables": set(),
     "local": {"narwhals", "numpy"},
     "__init__.py": set(),
     "__main__.py": set(),

@@ -20,7 +20,7 @@ from discreet.queries.ask import KeySet, Query
 from discreet.queries.budget import Budget, budget
 from discreet.queries.design import Design, Setting, design, join
 from discreet.queries.targets import amount_for
-from discreet.table.work import Work
+from discreet.tables.work import Work
 
 _TESTS: Mapping[str, Callable[[Expression, Any], Expression]] = {
     "is": lambda column, value: column == value,

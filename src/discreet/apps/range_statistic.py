@@ -18,7 +18,7 @@ from discreet.queries.ranges.grid_question import GridQuery, planned_grid, recta
 from discreet.queries.ranges.question import RangeQuery, planned, ranges
 from discreet.queries.ranges.target import range_amount_for
 from discreet.queries.targets import Currency
-from discreet.table.ranges import AnyPlanned
+from discreet.tables.ranges import AnyPlanned
 
 _AMOUNTS = ("epsilon", "delta", "rho")
 _ASKED = ("workload", "bins", "edges", "name")

@@ -16,8 +16,8 @@ from discreet.noise.law import Floats
 from discreet.queries.ranges.domain import Bins, Domain
 from discreet.queries.ranges.grid_plan import GridPlan
 from discreet.report.heat import heat
-from discreet.table.ranges import ChargedGrid
-from discreet.table.release import worth
+from discreet.tables.ranges import ChargedGrid
+from discreet.tables.release import worth
 
 _MOST = (120, 60)
 """Columns and rows of a picture; what is finer is summed."""

@@ -11,7 +11,7 @@ from discreet.queries.ranges.local.plan import LocalPlan
 from discreet.report.chart import Axis, Curve
 from discreet.report.intervals import against_rows
 from discreet.report.panels import Bars, Lines, Panel
-from discreet.table.release import worth
+from discreet.tables.release import worth
 
 _MOST = 9
 _LOSSES = {

@@ -30,7 +30,7 @@ from discreet.queries.ranges.release import Polished
 from discreet.report import ladder
 from discreet.report.chart import Axis, Band, Curve
 from discreet.report.panels import Bars, Lines, Panel
-from discreet.table.release import worth
+from discreet.tables.release import worth
 
 KINDS = (
     *("State", "Aggregate", "Adaptive", "Frequencies", "LocalRanges", "Polished", "Distribution"),

@@ -15,8 +15,8 @@ from discreet.report.grid import Rectangles
 from discreet.report.plot import picture
 from discreet.report.ranges import Ranges
 from discreet.report.words import plainly
-from discreet.table.ranges import AnyRanges
-from discreet.table.release import DELTA, Release, worth
+from discreet.tables.ranges import AnyRanges
+from discreet.tables.release import DELTA, Release, worth
 
 _MOST_ROWS = 1000
 _PAGE = Template("""<!DOCTYPE html>

@@ -7,7 +7,7 @@ from pathlib import Path
 from discreet.queries.quantiles import Quantiles
 from discreet.report import local, panels, svg
 from discreet.report.figures import save_bars
-from discreet.table.release import Release, worth
+from discreet.tables.release import Release, worth
 
 
 def plot(result: object, path: str | Path, *, level: float = 0.95) -> Path:

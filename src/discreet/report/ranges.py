@@ -18,8 +18,8 @@ from discreet.queries.ranges.plan import RangePlan, lengths_of
 from discreet.queries.ranges.workload import Listed
 from discreet.report.chart import Axis, Band, Curve, curves
 from discreet.report.panels import Lines
-from discreet.table.ranges import ChargedRanges
-from discreet.table.release import worth
+from discreet.tables.ranges import ChargedRanges
+from discreet.tables.release import worth
 
 _SHOWN = 6
 _POINTS = 300

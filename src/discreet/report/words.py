@@ -6,7 +6,7 @@ import math
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.relation import Relation
-from discreet.table.release import DELTA, told_delta, worth
+from discreet.tables.release import DELTA, told_delta, worth
 
 
 def plainly(guarantee: Guarantee, *, delta: float = DELTA) -> str:

@@ -7,7 +7,7 @@ import pytest
 import discreet
 from discreet import BudgetExceeded, InvalidArgument, Release, ask, col, keys
 from discreet.apps.client.connection import ServerRefused
-from discreet.table.ranges import ChargedGrid, ChargedRanges
+from discreet.tables.ranges import ChargedGrid, ChargedRanges
 from tests.apps.web.serving import Running, write_config, write_people
 
 ASKED = [

@@ -16,8 +16,8 @@ from discreet.apps.cli.ranges import range_content, range_table
 from discreet.apps.cli.release_file import ReleaseFile, read
 from discreet.queries.budget import Budget
 from discreet.queries.forecast import forecast
-from discreet.table.release import worth
-from discreet.table.work import Work
+from discreet.tables.release import worth
+from discreet.tables.work import Work
 
 _WIDEST = 1 << 20
 _CLOSE = Fraction(101, 100)

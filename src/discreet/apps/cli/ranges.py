@@ -20,7 +20,7 @@ from discreet.queries.ranges.grid_release import GridRelease
 from discreet.queries.ranges.local.release import LocalRanges
 from discreet.queries.ranges.plan import Candidate, RangePlan
 from discreet.queries.ranges.release import RangeRelease
-from discreet.table.ranges import AnyPlanned
+from discreet.tables.ranges import AnyPlanned
 
 OPEN = "-"
 _SHOWN = 6

@@ -18,10 +18,10 @@ from discreet.queries.ranges.plan import RangePlan
 from discreet.report import page
 from discreet.report.grid import Rectangles
 from discreet.report.ranges import Ranges
-from discreet.table.ranges import AnyPlanned, AnyRanges, ChargedGrid, ChargedRanges
-from discreet.table.release import Release, worth
-from discreet.table.table import Table, table
-from discreet.table.work import Work
+from discreet.tables.ranges import AnyPlanned, AnyRanges, ChargedGrid, ChargedRanges
+from discreet.tables.release import Release, worth
+from discreet.tables.table import Table, table
+from discreet.tables.work import Work
 
 EXIT_SHORT = 3
 """The budget is short; nothing was read or spent."""

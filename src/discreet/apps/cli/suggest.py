@@ -17,7 +17,7 @@ from discreet.core import check
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.data.schema import Number
 from discreet.ledger.ledger import Ledger
-from discreet.table.bounds import Bounds, SuggestedLimits
+from discreet.tables.bounds import Bounds, SuggestedLimits
 
 
 def run(path: Path, *, epsilon: float | None, as_json: bool) -> int:

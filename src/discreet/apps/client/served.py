@@ -24,10 +24,10 @@ from discreet.queries.ask import Query, Value
 from discreet.queries.budget import Budget, budget
 from discreet.queries.ranges.grid_question import AskedGrid, rectangles
 from discreet.queries.ranges.question import Asked, ranges
-from discreet.table.ranged import Priced, split
-from discreet.table.ranges import ChargedGrid, ChargedRanges
-from discreet.table.release import Release
-from discreet.table.table import Table
+from discreet.tables.ranged import Priced, split
+from discreet.tables.ranges import ChargedGrid, ChargedRanges
+from discreet.tables.release import Release
+from discreet.tables.table import Table
 
 _WAIT_S = 10
 """So long the server may keep a request, instead of being asked again and again."""

@@ -16,8 +16,8 @@ from discreet.queries.ranges.plan import RangePlan
 from discreet.report import page
 from discreet.report.grid import Rectangles
 from discreet.report.ranges import Ranges
-from discreet.table.ranges import AnyPlanned, AnyRanges, ChargedGrid, ChargedRanges
-from discreet.table.release import Release
+from discreet.tables.ranges import AnyPlanned, AnyRanges, ChargedGrid, ChargedRanges
+from discreet.tables.release import Release
 
 Kind: TypeAlias = Literal["json", "csv", "html"]
 _TYPES = {"json": "application/json", "csv": "text/csv", "html": "text/html"}

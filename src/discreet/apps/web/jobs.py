@@ -22,7 +22,7 @@ from discreet.apps.web.store import now
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.account import Receipt
 from discreet.ledger.store import Session, Store, Value
-from discreet.table.release import receipt_content
+from discreet.tables.release import receipt_content
 
 MOST_ATTEMPTS = 5
 _LONGEST = 200

@@ -39,10 +39,10 @@ from discreet.queries.budget import Budget, budget
 from discreet.queries.design import Design, Setting, design
 from discreet.queries.forecast import Forecast, forecast
 from discreet.report.words import plainly
-from discreet.table.charge import protection
-from discreet.table.ranges import AnyPlanned
-from discreet.table.release import worth
-from discreet.table.work import Work
+from discreet.tables.charge import protection
+from discreet.tables.ranges import AnyPlanned
+from discreet.tables.release import worth
+from discreet.tables.work import Work
 
 LEVEL = 0.95
 MOST_STATISTICS = 50

@@ -20,9 +20,9 @@ from discreet.apps.web.tables import Opener
 from discreet.core.errors import BudgetExceeded, InvalidArgument, PrivacyError, Unsupported
 from discreet.ledger.account import Reservation
 from discreet.ledger.store import StoreFailure
-from discreet.table.release import Release, read_receipt
-from discreet.table.table import Table
-from discreet.table.work import answer_held, hold
+from discreet.tables.release import Release, read_receipt
+from discreet.tables.table import Table
+from discreet.tables.work import answer_held, hold
 
 _LOOK_S = 0.2
 """So often a runner looks for jobs that others have left."""

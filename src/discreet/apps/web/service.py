@@ -36,8 +36,8 @@ from discreet.core import check
 from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
-from discreet.table.ranges import AnyRanges
-from discreet.table.release import Release
+from discreet.tables.ranges import AnyRanges
+from discreet.tables.release import Release
 
 _PATIENCE_S = 30.0
 _MOST_DAYS = 10_000

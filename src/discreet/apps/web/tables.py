@@ -14,8 +14,8 @@ from discreet.core.relation import Relation
 from discreet.data import schema
 from discreet.data.schema import Declared
 from discreet.ledger.account import Account
-from discreet.table.charge import protection
-from discreet.table.table import Table, table
+from discreet.tables.charge import protection
+from discreet.tables.table import Table, table
 
 
 class Opener:

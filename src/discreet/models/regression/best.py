@@ -32,7 +32,7 @@ from discreet.models.regression.quantiles import supported
 from discreet.models.regression.tables import ArrayRows
 from discreet.models.regression.task import Method, Noises, Task, strength
 from discreet.noise.bits import Bits, system
-from discreet.table.charge import reserved
+from discreet.tables.charge import reserved
 
 # Squares and ratios of such widths are still numbers.
 _WIDEST = 1e100

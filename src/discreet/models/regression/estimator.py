@@ -54,7 +54,7 @@ from discreet.models.regression.uncertainty import (
     prediction_intervals,
 )
 from discreet.noise.bits import Bits, system
-from discreet.table.charge import reserved
+from discreet.tables.charge import reserved
 
 Method: TypeAlias = Literal["psd", "ssp", "adassp", "ridge"]
 Solver: TypeAlias = Callable[[PrivateMoments], Solution]

@@ -37,7 +37,7 @@ from discreet.models.sgd.objectives import Objective
 from discreet.models.sgd.plan import Plan, Wishes, make_plan
 from discreet.models.sgd.train import descend
 from discreet.noise.bits import Bits, system
-from discreet.table.charge import reserved
+from discreet.tables.charge import reserved
 
 _SHARED = ("account", "bits")
 

@@ -28,7 +28,7 @@ from discreet.models.sgd.personal import (
 )
 from discreet.models.sgd.plan import Plan
 from discreet.noise.bits import Bits, system
-from discreet.table.charge import reserved
+from discreet.tables.charge import reserved
 
 _OWN = ("limits", "people", "way")
 

@@ -21,8 +21,8 @@ from discreet.report.chart import Axis, Curve
 from discreet.report.panels import Bars, Lines
 from discreet.report.plot import panel
 from discreet.report.ranges import cumulative_panel
-from discreet.table.ranges import AnyRanges, ChargedRanges
-from discreet.table.release import Release
+from discreet.tables.ranges import AnyRanges, ChargedRanges
+from discreet.tables.release import Release
 
 _MOST_LINES = 6
 _DAY_S = 86_400

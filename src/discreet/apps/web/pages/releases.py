@@ -14,8 +14,8 @@ from discreet.apps.web.pages import charts
 from discreet.apps.web.pages.render import page
 from discreet.apps.web.problems import NotFound
 from discreet.report.words import plainly
-from discreet.table.ranges import AnyRanges, ChargedRanges
-from discreet.table.release import Release, worth
+from discreet.tables.ranges import AnyRanges, ChargedRanges
+from discreet.tables.release import Release, worth
 
 router = APIRouter()
 

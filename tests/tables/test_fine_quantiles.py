@@ -22,7 +22,7 @@ from discreet.queries.passes import Setting
 from discreet.queries.ranges.descent import descent, planned_descent
 from discreet.queries.ranges.design import law_of
 from discreet.queries.ranges.question import ROWS
-from discreet.table.descent import descend
+from discreet.tables.descent import descend
 
 LEVELS = [Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)]
 FIRST = dt.date(2000, 1, 1)

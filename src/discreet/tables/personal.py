@@ -28,14 +28,14 @@ from discreet.queries.ask import By, Keys, Query, Value
 from discreet.queries.design import Design, design
 from discreet.queries.levels import level_pass, only, split_all
 from discreet.queries.personal import Level, Menu, Sums, Trade, Weighted, menu, trade, weighted
-from discreet.table.charge import fresh_key, reserved
-from discreet.table.levels import attached, check_members, members_only
-from discreet.table.release import Release
-from discreet.table.work import released
+from discreet.tables.charge import fresh_key, reserved
+from discreet.tables.levels import attached, check_members, members_only
+from discreet.tables.release import Release
+from discreet.tables.work import released
 
 if TYPE_CHECKING:
-    from discreet.table.opened import Opened
-    from discreet.table.table import Edges
+    from discreet.tables.opened import Opened
+    from discreet.tables.table import Edges
 
 VERSION = 1
 _LEVEL = 0.95

@@ -35,7 +35,7 @@ from discreet.noise.bits import seeded
 from discreet.queries import personal as weights
 from discreet.queries.design import Measurement
 from discreet.queries.parts import measured
-from discreet.table.personal import PersonalRelease
+from discreet.tables.personal import PersonalRelease
 
 LEVELS = {"strict": Fraction(1, 5), "open": 1}
 COLUMNS = {
@@ -117,7 +117,7 @@ def free(monkeypatch):
         time=dt.datetime.now(dt.UTC),
         request_id=None,
     )
-    door = importlib.import_module("discreet.table.personal")
+    door = importlib.import_module("discreet.tables.personal")
     held = contextlib.nullcontext(types.SimpleNamespace(receipt=receipt))
     monkeypatch.setattr(door, "reserved", lambda *_, **__: held)
 
@@ -239,7 +239,7 @@ def test_levels_are_read_together_as_they_are_one_by_one(seen, free, monkeypatch
         budget="consent", levels={"open": 1, "strict": Fraction(1, 5)}
     )
     keep = iter(range(10**6))
-    door = importlib.import_module("discreet.table.personal")
+    door = importlib.import_module("discreet.tables.personal")
     monkeypatch.setattr(door, "fresh_key", lambda _: next(keep) // 2)
     for query, cap in (
         (ask.mean("x").limited(rows_per_unit=1), "open"),

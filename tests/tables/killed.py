@@ -17,7 +17,7 @@ import numpy as np
 
 import discreet
 from discreet.queries.ranges.stream_file import StreamFile
-from discreet.table.stream import stream
+from discreet.tables.stream import stream
 
 
 def told(channel, first, values):

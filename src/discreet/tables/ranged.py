@@ -21,11 +21,11 @@ from discreet.queries.ranges.question import Asked, ranges
 from discreet.queries.ranges.question import planned as planned_ranges
 from discreet.queries.ranges.target import range_amount_for
 from discreet.queries.targets import Currency
-from discreet.table.descent import FineQuantiles, descend
-from discreet.table.opened import Amount, Opened
-from discreet.table.ranges import AnyRanges, ChargedGrid, ChargedRanges
-from discreet.table.release import Release
-from discreet.table.work import Work, carry_out
+from discreet.tables.descent import FineQuantiles, descend
+from discreet.tables.opened import Amount, Opened
+from discreet.tables.ranges import AnyRanges, ChargedGrid, ChargedRanges
+from discreet.tables.release import Release
+from discreet.tables.work import Work, carry_out
 
 
 class Own(TypedDict, total=False):

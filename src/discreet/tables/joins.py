@@ -11,7 +11,7 @@ from discreet.data.schema import Lookup, Plain, Text
 from discreet.ledger.account import Account
 
 if TYPE_CHECKING:
-    from discreet.table.opened import Opened
+    from discreet.tables.opened import Opened
 
 T = TypeVar("T", bound="Opened")
 

@@ -17,7 +17,7 @@ from discreet.noise.bits import seeded
 from discreet.queries.ranges import stream as running
 from discreet.queries.ranges.stream_file import StreamFailure, StreamFile
 from discreet.queries.ranges.stream_plan import plan_stream
-from discreet.table.stream import stream
+from discreet.tables.stream import stream
 
 KILLED = Path(__file__).with_name("killed.py")
 

@@ -15,7 +15,7 @@ from discreet.queries.bounds import sum_width
 from discreet.queries.parts import Scale
 
 if TYPE_CHECKING:
-    from discreet.table.release import Release
+    from discreet.tables.release import Release
 
 _LEVEL = 0.95
 SELECTED = "units of shown keys"

@@ -17,11 +17,11 @@ from discreet.noise.bits import system
 from discreet.queries.ask import By
 from discreet.queries.budget import budget
 from discreet.queries.design import Setting
-from discreet.table.bounds import Bounds, SuggestedLimits, suggest_bounds, suggest_limits
-from discreet.table.discover import discover, selection
-from discreet.table.joins import join, join_units
-from discreet.table.personal import Personal, personal_table
-from discreet.table.release import Release
+from discreet.tables.bounds import Bounds, SuggestedLimits, suggest_bounds, suggest_limits
+from discreet.tables.discover import discover, selection
+from discreet.tables.joins import join, join_units
+from discreet.tables.personal import Personal, personal_table
+from discreet.tables.release import Release
 
 
 class Amount(TypedDict, total=False):

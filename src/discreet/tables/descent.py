@@ -15,11 +15,11 @@ from discreet.noise.bits import Bits
 from discreet.noise.law import Ints
 from discreet.queries.ranges.descent import Descent
 from discreet.queries.ranges.question import ROWS, limited
-from discreet.table.charge import fresh_key, protection, reserved
-from discreet.table.release import receipt_content, worth
+from discreet.tables.charge import fresh_key, protection, reserved
+from discreet.tables.release import receipt_content, worth
 
 if TYPE_CHECKING:
-    from discreet.table.opened import Opened
+    from discreet.tables.opened import Opened
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

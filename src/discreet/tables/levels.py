@@ -14,7 +14,7 @@ from discreet.ledger.crowd import Crowd
 from discreet.queries.personal import Menu
 
 if TYPE_CHECKING:
-    from discreet.table.opened import Opened
+    from discreet.tables.opened import Opened
 
 
 def attached(table: Opened, column: str, *, crowd: Crowd | None, levels: Menu) -> Opened:

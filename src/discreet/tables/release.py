@@ -15,7 +15,7 @@ from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data.plan import Key
 from discreet.ledger.account import Receipt
 from discreet.queries.answer import Answer
-from discreet.table.fold import Folded, fold
+from discreet.tables.fold import Folded, fold
 
 VERSION = 1
 DELTA = 1e-6

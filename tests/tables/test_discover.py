@@ -23,7 +23,7 @@ from discreet.queries.keys import KeySet
 from discreet.queries.noisy import Noisy
 from discreet.queries.parts import Scale
 from discreet.report import page
-from discreet.table.discover import discover
+from discreet.tables.discover import discover
 
 SECRET = "CANARY-5518"
 COUNTS = {"Ulm": 300, "Rome": 200, "Ghent": 150, "Åbo": 120, "Paris": 40}

@@ -24,10 +24,10 @@ from discreet.queries import ask
 from discreet.queries.ask import By
 from discreet.queries.bounds import LARGEST, Choice, choices, classes, covering, edges, grid_of
 from discreet.queries.budget import Budget, Move
-from discreet.table.charge import fresh_key, reserved
+from discreet.tables.charge import fresh_key, reserved
 
 if TYPE_CHECKING:
-    from discreet.table.opened import Opened
+    from discreet.tables.opened import Opened
 
 _LEVEL = 0.95
 

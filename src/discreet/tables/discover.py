@@ -21,12 +21,12 @@ from discreet.queries.ask import By
 from discreet.queries.design import Setting
 from discreet.queries.noisy import Noisy
 from discreet.queries.parts import Scale
-from discreet.table.charge import fresh_key, protection, reserved
-from discreet.table.fold import SELECTED
-from discreet.table.release import Release, value_of
+from discreet.tables.charge import fresh_key, protection, reserved
+from discreet.tables.fold import SELECTED
+from discreet.tables.release import Release, value_of
 
 if TYPE_CHECKING:
-    from discreet.table.opened import Opened
+    from discreet.tables.opened import Opened
 
 
 def selection(

@@ -26,10 +26,10 @@ from discreet.queries.budget import budget
 from discreet.queries.design import Design, Setting, design
 from discreet.queries.forecast import Forecast, forecast
 from discreet.queries.targets import Currency, amount_for
-from discreet.table.opened import Amount
-from discreet.table.ranged import Ranged
-from discreet.table.release import Release
-from discreet.table.work import Work, carry_out
+from discreet.tables.opened import Amount
+from discreet.tables.ranged import Ranged
+from discreet.tables.release import Release
+from discreet.tables.work import Work, carry_out
 
 _LEVEL = 0.95
 Edges: TypeAlias = Iterable[Number | dt.date] | None

@@ -14,8 +14,8 @@ from discreet.queries.ranges.grid_question import PlannedGrid
 from discreet.queries.ranges.grid_release import GridRelease
 from discreet.queries.ranges.question import ROWS, PlannedRanges, limited
 from discreet.queries.ranges.release import RangeRelease
-from discreet.table.charge import protection
-from discreet.table.release import read_receipt, receipt_content, worth
+from discreet.tables.charge import protection
+from discreet.tables.release import read_receipt, receipt_content, worth
 
 if TYPE_CHECKING:
     from discreet.data.engine import Table

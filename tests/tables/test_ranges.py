@@ -24,8 +24,8 @@ from discreet.queries.ranges import workload
 from discreet.queries.ranges.domain import Bins, Dates, Integers, Ordered
 from discreet.queries.ranges.grid_question import planned_grid, rectangles
 from discreet.queries.ranges.question import ROWS, cells_of, planned, ranges
-from discreet.table.ranges import ChargedRanges
-from discreet.table.work import Work, carry_out
+from discreet.tables.ranges import ChargedRanges
+from discreet.tables.work import Work, carry_out
 
 DAYS = dt.date(2024, 2, 27), dt.date(2024, 3, 2)
 COLUMNS = {

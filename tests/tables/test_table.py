@@ -22,7 +22,7 @@ from discreet.data.plan import Limits
 from discreet.noise.bits import seeded
 from discreet.queries.budget import Budget
 from discreet.queries.design import design
-from discreet.table.table import Table
+from discreet.tables.table import Table
 
 CANARY_TEXT = "Zarathustra"
 CANARY_NUMBER = 7654321

@@ -13,13 +13,13 @@ from discreet.noise.bits import Bits, system
 from discreet.queries.answer import Answer
 from discreet.queries.design import Design
 from discreet.queries.noisy import Noisy
-from discreet.table.charge import fresh_key, protection, reserved
-from discreet.table.ranges import AnyPlanned, AnyRanges, charged
-from discreet.table.release import Release, value_of
+from discreet.tables.charge import fresh_key, protection, reserved
+from discreet.tables.ranges import AnyPlanned, AnyRanges, charged
+from discreet.tables.release import Release, value_of
 
 if TYPE_CHECKING:
     from discreet.ledger.account import Receipt, Reservation
-    from discreet.table.opened import Opened
+    from discreet.tables.opened import Opened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
