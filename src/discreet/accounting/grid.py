@@ -142,20 +142,10 @@ def composed(parts: Parts, *, side: Side, grid: Grid) -> pld.Composed:
     step, tilt, tail = grid.step, grid.tilt, grid.tail
     made = []
     for (pair, count), finer in zip(parts, grid.steps, strict=True):
-        if side == "upper":
-            masses = cells.upper(pair, step=step, tail=tail)
-            made.append(pld.power(pld.tilted(masses, step=step, tilt=tilt), count))
-            continue
-        smaller = pair if len(parts) == 1 and finer == step else _shrunk(pair, finer)
-        if smaller is not None:
-            masses = cells.lower(pair, step=finer, tail=tail)
-            made.append(pld.power(pld.tilted(masses, step=finer, tilt=tilt), count))
-    if not made:
-        made = [pld.tilted(cells.upper(_NOTHING, step=step, tail=tail), step=step, tilt=tilt)]
+        own, cut = (step, cells.upper) if side == "upper" else (finer, cells.lower)
+        masses = cut(pair, step=own, tail=tail)
+        made.append(pld.power(pld.tilted(masses, step=own, tilt=tilt), count))
     return pld.compose(made)
-
-
-_NOTHING = Atoms(np.zeros(1), np.ones(1))
 
 
 def _pitch(parts: Parts) -> float | None:
@@ -178,29 +168,6 @@ def _lower_fineness(pair: Pair) -> float:
     if isinstance(pair, (LaplacePair, LatticeLaplacePair)):
         return 100.0
     return 200.0 if cells.atoms_of(pair) is not None else 12.0
-
-
-def _shrunk(pair: Pair, step: float) -> Pair | None:
-    """A slightly better mechanism of the same family whose extreme losses lie on the grid.
-
-    Theorem: Laplace noise of a larger scale is Laplace noise of the smaller plus more noise, on
-        the line and on the integers; randomised response of smaller epsilon is post-processing.
-    """
-    if isinstance(pair, LaplacePair):
-        top = math.floor(2 * pair.epsilon / step) * step / 2
-        return LaplacePair(top) if top > 0 else None
-    if isinstance(pair, LatticeLaplacePair) and pair.bound is None:
-        top = math.floor(2 * pair.shift * pair.decay / step) * step / 2
-        return LatticeLaplacePair(top / pair.shift, pair.shift) if top > 0 else None
-    if isinstance(pair, Atoms) and pair.losses.size == 2 and pair.losses[0] == -pair.losses[1]:
-        top = math.floor(2 * float(pair.losses[1]) / step) * step / 2
-        share = (1 - pair.infinity) / (1 + math.exp(-top))
-        if top == 0:
-            return Atoms(np.zeros(1), np.array([1 - pair.infinity]), pair.infinity)
-        return Atoms(
-            np.array([-top, top]), np.array([share * math.exp(-top), share]), pair.infinity
-        )
-    return pair
 
 
 def as_atoms(parts: Parts) -> Atoms:
