@@ -46,7 +46,7 @@ def run_of(objective: Objective, **changes: object) -> Descent:
 
 
 def batch(rows: Steps, targets: Floats, run: Descent) -> train.Batch:
-    return train.Batch(steps=rows, targets=targets, grid=Grid(clip=run.clip), run=run)
+    return train.Batch(steps=rows, targets=targets, run=run)
 
 
 def data(n: int, columns: int = 4, seed: int = 0) -> tuple[Steps, Floats]:

@@ -6,10 +6,9 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
 from discreet.ledger.account import Account, Reservation
+from discreet.ledger.charged import shortened
 from discreet.noise.bits import Bits
 from discreet.queries.design import Setting
-
-_LONGEST = 200
 
 
 def reserved(
@@ -23,8 +22,8 @@ def reserved(
     """The budget of a release, spent now. Bits that are not private are refused."""
     if account is None:
         raise InvalidArgument("account must be given to release: discreet.table(account=...).")
-    short = label if len(label) <= _LONGEST else label[: _LONGEST - 3] + "..."
-    return account.reserve(guarantee, label=short, private=bits.private, request_id=request_id)
+    words = shortened(label)
+    return account.reserve(guarantee, label=words, private=bits.private, request_id=request_id)
 
 
 def fresh_key(bits: Bits) -> int:

@@ -8,7 +8,7 @@ same shocks, one correlation between the shocks of any two.
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -24,6 +24,7 @@ from discreet.leakage.series.alike import Alike, solve
 from discreet.leakage.series.fit import checked_panel
 from discreet.leakage.series.model import VAR, Floats
 from discreet.ledger.account import Account, Receipt
+from discreet.ledger.charged import charged
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.column import Column
 from discreet.noise.bits import Bits, system
@@ -266,12 +267,7 @@ def private_fit(  # noqa: PLR0913 - each is a public choice with a name
         order=order,
         spread=spread,
     )
-    reserved = (
-        nullcontext()
-        if account is None
-        else account.reserve(plan.guarantee, label=label, private=source.private)
-    )
-    with reserved as reservation:
+    with charged(account, plan.guarantee, label=label, bits=source) as held:
         totals, products = plan.noisy(checked_panel(panel), source)
         found = plan.solve(totals, products)
     return PrivateFit(
@@ -281,7 +277,7 @@ def private_fit(  # noqa: PLR0913 - each is a public choice with a name
         products=products,
         plan=plan,
         private=source.private,
-        receipt=None if reservation is None else reservation.receipt,
+        receipt=None if held is None else held.receipt,
     )
 
 

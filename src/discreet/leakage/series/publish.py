@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +18,7 @@ from discreet.leakage.series.private import grid_of, shape_of
 from discreet.leakage.series.signs import largest
 from discreet.leakage.series.threat import Releases
 from discreet.ledger.account import Account, Receipt
+from discreet.ledger.charged import charged
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.column import Column
 from discreet.mechanisms.gaussian import gaussian
@@ -134,12 +134,7 @@ def publish(
     if abs(releases.width - (high - low)) > 1e-9 * releases.width:
         raise InvalidArgument(f"bounds must be {releases.width:g} wide, as releases says.")
     noise = _noise(whitening)
-    reserved = (
-        nullcontext()
-        if account is None
-        else account.reserve(noise.guarantee, label=label, private=source.private)
-    )
-    with reserved as reservation:
+    with charged(account, noise.guarantee, label=label, bits=source) as held:
         totals = _totals(checked_panel(panel)[:, list(releases.times)], whitening.column)
         noisy = noise.release(whitening.rows @ totals, bits=source).astype(np.float64)
     return Published(
@@ -148,7 +143,7 @@ def publish(
         guarantee=noise.guarantee,
         one_value=_noise(whitening, times=1).guarantee,
         private=source.private,
-        receipt=None if reservation is None else reservation.receipt,
+        receipt=None if held is None else held.receipt,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -16,6 +15,7 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.ledger.account import Account, Receipt
+from discreet.ledger.charged import charged
 from discreet.mechanisms.laplace import laplace
 from discreet.models.learned.metrics import Floats, Ints, Metric, tuples
 from discreet.models.learned.ranges import anchored
@@ -79,12 +79,7 @@ def private_outputs(  # noqa: PLR0913 - as `wrap`
     adding = laplace(sensitivity=reach, epsilon=half, relation=Relation.ADD_REMOVE)
     guarantee = counting.guarantee + adding.guarantee
     source = system() if bits is None else bits
-    held = (
-        nullcontext()
-        if account is None
-        else account.reserve(guarantee, label=label, private=source.private)
-    )
-    with held as reservation:
+    with charged(account, guarantee, label=label, bits=source) as held:
         given = tuples("inputs", inputs)
         said = _steps(outputs, low=low, high=high)
         if given.shape[1:] != places.shape[1:] or len(given) != len(said):
@@ -101,7 +96,7 @@ def private_outputs(  # noqa: PLR0913 - as `wrap`
         anchors=places,
         outputs=np.clip((low + high) / 2 + means * step, low, high),
         guarantee=guarantee,
-        receipt=None if reservation is None else reservation.receipt,
+        receipt=None if held is None else held.receipt,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -18,6 +17,7 @@ from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.ledger.account import Account, Receipt
+from discreet.ledger.charged import charged
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.best import best_additive
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
@@ -213,19 +213,14 @@ class LearnedMechanism(Mechanism):
         """
         entries = self.box.shape.read(private)
         source = system() if bits is None else bits
-        held = (
-            nullcontext()
-            if self.account is None
-            else self.account.reserve(self.guarantee, label=self.label, private=source.private)
-        )
-        with held as reservation:
+        with charged(self.account, self.guarantee, label=self.label, bits=source) as held:
             rows = self.box.shape.clean(entries)
             noisy, value = self._replaced(rows, source) or self._noisy(rows, source)
         return Answer(
             value=value,
             noisy=noisy,
             guarantee=self.guarantee,
-            receipt=None if reservation is None else reservation.receipt,
+            receipt=None if held is None else held.receipt,
             mechanism=self,
         )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
@@ -18,6 +17,7 @@ from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.ledger.account import Account
+from discreet.ledger.charged import charged
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.laplace import laplace
 from discreet.mechanisms.smooth_check import divergence
@@ -117,12 +117,7 @@ class Prototype:
     ) -> float:
         """The function of one private data set, clipped, with noise; paid before it is called."""
         noise, source = self.noise(epsilon), system() if bits is None else bits
-        held = (
-            nullcontext()
-            if account is None
-            else account.reserve(noise.guarantee, label=label, private=source.private)
-        )
-        with held:
+        with charged(account, noise.guarantee, label=label, bits=source):
             inside = self.partition.inside(data)
             whole = self.clip([_value(function, inside)], inside[None])
             noisy = noise.release(int(whole[0]), bits=source)

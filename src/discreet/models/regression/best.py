@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -15,6 +14,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.ledger.account import Account
+from discreet.ledger.charged import charged
 from discreet.models.inputs import (
     Bounds,
     Floats,
@@ -32,7 +32,6 @@ from discreet.models.regression.quantiles import supported
 from discreet.models.regression.tables import ArrayRows
 from discreet.models.regression.task import Method, Noises, Task, strength
 from discreet.noise.bits import Bits, system
-from discreet.tables.charge import reserved
 
 # Squares and ratios of such widths are still numbers.
 _WIDEST = 1e100
@@ -160,15 +159,10 @@ class BestLinearRegression(RegressorMixin, BaseEstimator):
         task = self.task(features=x.shape[1], names=names)
         method, noises = self._plan(task)
         source = system() if self.bits is None else self.bits
-        held = (
-            nullcontext()
-            if self.account is None
-            else reserved(self.account, noises.guarantee, label=self.label, bits=source)
-        )
-        with held as reservation:
+        with charged(self.account, noises.guarantee, label=self.label, bits=source) as held:
             rows = ArrayRows(doubles("X", x), doubles("y", table))
             found = method.fit(rows, task, noises=noises, bits=source)
-        self.receipt_ = None if reservation is None else reservation.receipt
+        self.receipt_ = None if held is None else held.receipt
         self.guarantee_: Guarantee = noises.guarantee
         self.released_ = noises.released
         self.method_ = method.name

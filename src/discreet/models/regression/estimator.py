@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import Any, Literal, Self, TypeAlias, cast
 
@@ -21,6 +20,7 @@ from discreet.core.relation import Relation
 from discreet.data.doubles import check_columns
 from discreet.data.source import open_source
 from discreet.ledger.account import Account
+from discreet.ledger.charged import charged
 from discreet.models.inputs import (
     Bounds,
     Floats,
@@ -54,7 +54,6 @@ from discreet.models.regression.uncertainty import (
     prediction_intervals,
 )
 from discreet.noise.bits import Bits, system
-from discreet.tables.charge import reserved
 
 Method: TypeAlias = Literal["psd", "ssp", "adassp", "ridge"]
 Solver: TypeAlias = Callable[[PrivateMoments], Solution]
@@ -234,18 +233,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             names=names,
         )
         source = system() if self.bits is None else self.bits
-        held = (
-            nullcontext()
-            if self.account is None
-            else reserved(self.account, plan.guarantee, label=self.label, bits=source)
-        )
-        with held as reservation:
+        with charged(self.account, plan.guarantee, label=self.label, bits=source) as held:
             mapped = row_map(rows, plan, declared=declared, bits=source)
             size = (plan.lattice.columns + plan.lattice.outputs) ** 2 + 1
             flat = rows.add_up(partial(flat_sums, mapped), start=empty(size))
             moments = plan.release(read_sums(plan.lattice, flat), rows=mapped, bits=source)
             del flat
-        self.receipt_ = None if reservation is None else reservation.receipt
+        self.receipt_ = None if held is None else held.receipt
         self.moments_ = moments
         self.guarantee_: Guarantee = moments.guarantee
         self.released_ = moments.released

@@ -11,11 +11,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.core.errors import InvalidArgument, NotCertified
+from discreet.core.errors import InvalidArgument
 from discreet.models.sgd.features import FEATURE_BITS, Steps, squared_norms
 from discreet.models.sgd.objectives import Floats
 from discreet.models.sgd.slopes import Grid, whole_slopes
-from discreet.models.sgd.train import RANGE, Descent, rounded_parameters
+from discreet.models.sgd.train import RANGE, Descent, follow, rounded_parameters
 from discreet.noise.bits import Bits
 
 # Squared lengths are counted in units of 2**20 square steps, rounded up: a full step is 2**40 of
@@ -98,17 +98,10 @@ def descend_filtered(
     worth = float(2 * (run.noise * grid.sensitivity) ** 2 * (1 - Fraction(1, 1 << 40)))
     shares = Contributions(steps, targets, run=run, budgets=allowed * worth)
     mechanism = run.mechanism
-    scale = grid.unit / run.rows
-    theta = np.zeros(run.objective.dimension(steps.shape[1]))
-    velocity, total = np.zeros_like(theta), np.zeros_like(theta)
-    first = min(run.steps - 1, run.steps - int(run.average * run.steps))
-    for step in range(run.steps):
-        noise = mechanism.release(np.zeros(len(theta), dtype=np.int64), bits=bits)
-        noisy = np.clip(shares.sum(theta) + noise, -RANGE, RANGE) * scale
-        velocity = run.momentum * velocity + noisy + run.objective.penalty_gradient(theta)
-        theta = theta - run.learning_rate * velocity
-        if not np.abs(theta).max() < 2.0**40:
-            raise NotCertified("The steps diverge: take a smaller learning_rate.")
-        if step >= first:
-            total += theta
-    return total / (run.steps - first)
+
+    def noisy_sum(theta: Floats) -> NDArray[np.int64]:
+        zeros = np.zeros(len(theta), dtype=np.int64)
+        noise: NDArray[np.int64] = mechanism.release(zeros, bits=bits)
+        return shares.sum(theta) + noise
+
+    return follow(noisy_sum, run=run, features=steps.shape[1])

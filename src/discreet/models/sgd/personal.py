@@ -21,8 +21,7 @@ from discreet.core.relation import Relation
 from discreet.models.sgd.budget import Budget, cost, noise_for
 from discreet.models.sgd.features import Steps
 from discreet.models.sgd.objectives import Floats
-from discreet.models.sgd.slopes import Grid
-from discreet.models.sgd.train import RANGE, RATE_BITS, Batch, Descent
+from discreet.models.sgd.train import RATE_BITS, Batch, Descent, follow
 from discreet.noise.bits import Bits
 from discreet.noise.coins import packed_bernoulli
 
@@ -104,28 +103,21 @@ def descend_personal(
 
     Theorem and proof: `PersonalDescent`.
     """
-    run, grid = plan.run, Grid(clip=plan.run.clip)
+    run = plan.run
     chosen = np.asarray(levels).astype(str)
     if chosen.shape != (len(steps),) or not set(np.unique(chosen).tolist()) <= set(plan.rates):
         raise InvalidArgument(f"levels must name one of {', '.join(plan.rates)} for each row.")
-    batch = Batch(steps=steps, targets=targets, grid=grid, run=run)
+    batch = Batch(steps=steps, targets=targets, run=run)
     groups = {name: np.flatnonzero(chosen == name) for name in plan.rates}
     for name, rows in groups.items():
         batch.caps[rows] = np.floor(batch.caps[rows] * float(plan.clips[name]) * _SAFE)
-    scale = grid.unit / (float(run.rate) * run.rows)
-    theta = np.zeros(run.objective.dimension(steps.shape[1]))
-    velocity, total = np.zeros_like(theta), np.zeros_like(theta)
-    first = min(run.steps - 1, run.steps - int(run.average * run.steps))
-    for step in range(run.steps):
-        noise = run.mechanism.release(np.zeros(len(theta), dtype=np.int64), bits=bits)
-        noisy = np.clip(batch.sum(theta, _drawn(groups, plan, bits)) + noise, -RANGE, RANGE)
-        velocity = run.momentum * velocity + noisy * scale + run.objective.penalty_gradient(theta)
-        theta = theta - run.learning_rate * velocity
-        if not np.abs(theta).max() < 2.0**40:
-            raise NotCertified("The steps diverge: take a smaller learning_rate.")
-        if step >= first:
-            total += theta
-    return total / (run.steps - first)
+
+    def noisy_sum(theta: Floats) -> NDArray[np.int64]:
+        zeros = np.zeros(len(theta), dtype=np.int64)
+        noise: NDArray[np.int64] = run.mechanism.release(zeros, bits=bits)
+        return batch.sum(theta, _drawn(groups, plan, bits)) + noise
+
+    return follow(noisy_sum, run=run, features=steps.shape[1])
 
 
 def _drawn(

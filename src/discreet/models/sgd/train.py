@@ -9,7 +9,7 @@ of steps is fixed before the first record is read; nothing stops a run early.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -79,15 +79,26 @@ def descend(steps: Steps, targets: Floats, *, run: Descent, bits: Bits) -> Float
     Source: Abadi et al. 2016; C43, C45.
     Needs: targets that the objective understands, one for each row; private bits for a release.
     """
-    grid = Grid(clip=run.clip)
-    batch = Batch(steps=steps, targets=targets, grid=grid, run=run)
-    scale = grid.unit / (float(run.rate) * run.rows)
-    theta = np.zeros(run.objective.dimension(steps.shape[1]))
+    batch = Batch(steps=steps, targets=targets, run=run)
+    draws = _draws(len(steps), run.objective.dimension(steps.shape[1]), run, bits)
+
+    def noisy_sum(theta: Floats) -> NDArray[np.int64]:
+        chosen, noise = next(draws)
+        return batch.sum(theta, chosen) + noise
+
+    return follow(noisy_sum, run=run, features=steps.shape[1])
+
+
+def follow(
+    noisy_sum: Callable[[Floats], NDArray[np.int64]], *, run: Descent, features: int
+) -> Floats:
+    """The parameters after a run along noisy sums of gradients: post-processing of them."""
+    scale = Grid(clip=run.clip).unit / (float(run.rate) * run.rows)
+    theta = np.zeros(run.objective.dimension(features))
     velocity, total = np.zeros_like(theta), np.zeros_like(theta)
     first = min(run.steps - 1, run.steps - math.floor(run.average * run.steps))
-    draws = _draws(len(steps), len(theta), run, bits)
-    for step, (chosen, noise) in enumerate(draws):
-        noisy = np.clip(batch.sum(theta, chosen) + noise, -RANGE, RANGE) * scale
+    for step in range(run.steps):
+        noisy = np.clip(noisy_sum(theta), -RANGE, RANGE) * scale
         velocity = run.momentum * velocity + noisy + run.objective.penalty_gradient(theta)
         theta = theta - run.learning_rate * velocity
         if not np.abs(theta).max() < 2.0**40:
@@ -119,7 +130,8 @@ def _draws(
 class Batch:
     """The rows with their caps, and exact sums of clipped gradients over some of them."""
 
-    def __init__(self, *, steps: Steps, targets: Floats, grid: Grid, run: Descent) -> None:
+    def __init__(self, *, steps: Steps, targets: Floats, run: Descent) -> None:
+        grid = Grid(clip=run.clip)
         if len(steps) * grid.sensitivity > RANGE:
             raise OutOfDomain("X has too many rows for exact sums: at most 2**31.")
         self.steps, self.targets = steps, targets

@@ -1,0 +1,31 @@
+"""A release that may have an account: charged before it, once, and only by private noise."""
+
+import pytest
+
+import discreet
+from discreet.core.errors import NotCertified
+from discreet.ledger.charged import charged
+from discreet.noise.bits import seeded, system
+
+
+@pytest.fixture
+def account(tmp_path):
+    with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as ledger:
+        yield ledger.account("one", limit=discreet.pure(3))
+
+
+def test_without_an_account_nothing_is_held():
+    with charged(None, discreet.pure(1), label="free", bits=seeded(1)) as held:
+        assert held is None
+
+
+def test_an_account_is_charged_before_the_block_begins(account):
+    with charged(account, discreet.pure(1), label="x" * 300, bits=system()) as held:
+        assert account.spent.epsilon(0) == 1
+    assert held.receipt.label == "x" * 197 + "..."
+
+
+def test_seeded_bits_are_refused_and_cost_nothing(account):
+    with pytest.raises(NotCertified):
+        charged(account, discreet.pure(1), label="seeded", bits=seeded(1))
+    assert account.spent.epsilon(0) == 0
