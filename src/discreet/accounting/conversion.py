@@ -180,7 +180,7 @@ def zcdp_epsilon_optimal(rho: float, *, delta: float, xi: float = 0.0) -> float:
 
 def zcdp_delta(epsilon: ArrayLike, *, rho: float, xi: float = 0.0) -> Floats:
     """The best delta that follows from (xi, rho)-zCDP at each epsilon (CKS, a grid of orders)."""
-    eps = np.atleast_1d(np.asarray(epsilon, dtype=np.float64))
+    eps = np.ravel(np.asarray(epsilon, dtype=np.float64))
     if rho == 0:
         pure: Floats = np.where(eps >= xi, 0.0, 1.0)
         return pure.reshape(np.shape(epsilon))
