@@ -7,8 +7,10 @@ limit and reports what was spent. Both may be driven by choices that depend on e
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 from discreet.accounting import composition, conversion, renyi
 from discreet.accounting.guarantee import Guarantee
@@ -26,13 +28,10 @@ from discreet.core.relation import Relation
 
 
 @dataclass(slots=True, kw_only=True)
-class PureFilter:
-    """A filter for pure epsilon, in exact rationals.
+class _ExactFilter(ABC):
+    """A sum of exact costs that may not pass a limit."""
 
-    Theorem: if every adaptively chosen event is charged its epsilon and the sum never passes the
-        limit, the whole is limit-DP.
-    Source: Rogers, Roth, Ullman, Vadhan 2016, Theorem 3.6.
-    """
+    currency: ClassVar[str]
 
     limit: Fraction
     relation: Relation = Relation.ADD_REMOVE
@@ -40,6 +39,34 @@ class PureFilter:
 
     def __post_init__(self) -> None:
         self.limit = check.non_negative("limit", self.limit)
+
+    @abstractmethod
+    def cost(self, event: Event) -> Fraction:
+        """What an event costs; refused if that has no bound."""
+
+    def charge(self, guarantee: Guarantee) -> Fraction:
+        """Spend the event's cost, or raise BudgetExceeded and spend nothing."""
+        _same(guarantee, self.relation)
+        price = self.cost(guarantee.event)
+        if self.spent + price > self.limit:
+            raise BudgetExceeded(
+                f"The event costs {self.currency} {float(price):g}, "
+                f"{float(self.limit - self.spent):g} of {float(self.limit):g} is left."
+            )
+        self.spent += price
+        return price
+
+
+@dataclass(slots=True, kw_only=True)
+class PureFilter(_ExactFilter):
+    """A filter for pure epsilon, in exact rationals.
+
+    Theorem: if every adaptively chosen event is charged its epsilon and the sum never passes the
+        limit, the whole is limit-DP.
+    Source: Rogers, Roth, Ullman, Vadhan 2016, Theorem 3.6.
+    """
+
+    currency: ClassVar[str] = "epsilon"
 
     def cost(self, event: Event) -> Fraction:
         """The epsilon of an event; refused if it has none."""
@@ -48,49 +75,20 @@ class PureFilter:
             raise Unsupported("A pure filter takes events with a bounded loss and delta 0 only.")
         return total
 
-    def charge(self, guarantee: Guarantee) -> Fraction:
-        """Spend the event's epsilon, or raise BudgetExceeded and spend nothing."""
-        _same(guarantee, self.relation)
-        price = self.cost(guarantee.event)
-        if self.spent + price > self.limit:
-            raise BudgetExceeded(
-                f"The event costs epsilon {float(price):g}, "
-                f"{float(self.limit - self.spent):g} of {float(self.limit):g} is left."
-            )
-        self.spent += price
-        return price
-
 
 @dataclass(slots=True, kw_only=True)
-class ZcdpFilter:
+class ZcdpFilter(_ExactFilter):
     """A filter for zCDP, in exact rationals (irrational costs are rounded up).
 
     Theorem: if the sum of adaptively chosen rho never passes the limit, the whole is limit-zCDP.
     Source: Feldman, Zrnic 2021, Theorem 4.3; Whitehouse et al. 2023.
     """
 
-    limit: Fraction
-    relation: Relation = Relation.ADD_REMOVE
-    spent: Fraction = Fraction(0)
-
-    def __post_init__(self) -> None:
-        self.limit = check.non_negative("limit", self.limit)
+    currency: ClassVar[str] = "rho"
 
     def cost(self, event: Event) -> Fraction:
         """The rho of an event; refused if it has none."""
         return rho_of(event)
-
-    def charge(self, guarantee: Guarantee) -> Fraction:
-        """Spend the event's rho, or raise BudgetExceeded and spend nothing."""
-        _same(guarantee, self.relation)
-        price = self.cost(guarantee.event)
-        if self.spent + price > self.limit:
-            raise BudgetExceeded(
-                f"The event costs rho {float(price):g}, "
-                f"{float(self.limit - self.spent):g} of {float(self.limit):g} is left."
-            )
-        self.spent += price
-        return price
 
 
 def rho_of(event: Event) -> Fraction:

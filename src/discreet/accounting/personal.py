@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.accounting.guarantee import Guarantee, describe
-from discreet.core import check, events
+from discreet.core import canonical, check, events
 from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.core.relation import Relation
 
@@ -108,7 +108,7 @@ class PersonalGuarantee:
     def to_json(self) -> str:
         """The canonical text: every level's guarantee."""
         content = {name: json.loads(guarantee.to_json()) for name, guarantee in self.levels}
-        return json.dumps({"levels": content}, sort_keys=True, separators=(",", ":"))
+        return canonical.text({"levels": content})
 
     @classmethod
     def from_json(cls, text: str) -> PersonalGuarantee:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 
@@ -44,6 +45,22 @@ def probability(name: str, value: object, *, zero: bool = True, one: bool = True
         left, right = "[" if zero else "(", "]" if one else ")"
         raise InvalidArgument(f"{name} must lie in {left}0, 1{right}, got {value}.")
     return number
+
+
+def bounds(lower: object, upper: object) -> tuple[Fraction, Fraction]:
+    """Two finite rationals, the first below the second."""
+    low, high = finite("lower", lower), finite("upper", upper)
+    if low >= high:
+        raise InvalidArgument(f"lower must be below upper, got {lower} and {upper}.")
+    return low, high
+
+
+def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
+    """One of two or more words."""
+    words = tuple(allowed)
+    if value not in words:
+        *others, last = map(repr, words)
+        raise InvalidArgument(f"{name} must be {', '.join(others)} or {last}, got {value!r}.")
 
 
 def count(name: str, value: object, *, minimum: int = 1) -> int:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from discreet.core import check
+from discreet.core import canonical, check
 from discreet.core.errors import InvalidArgument, Unsupported
 
 VERSION = 1
@@ -310,7 +310,7 @@ def repeat(event: Event, count: int) -> Event:
 def to_json(event: Event) -> str:
     """The canonical text of an event: sorted keys, rationals as "p/q", a version."""
     content = {"version": VERSION, **_encode(_event(event))}
-    return json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return canonical.text(content)
 
 
 def from_json(text: str) -> Event:
@@ -359,7 +359,7 @@ def _order(value: object) -> tuple[Any, ...]:
 
 def _encode(value: Any) -> Any:
     if isinstance(value, Fraction):
-        return f"{value.numerator}/{value.denominator}"
+        return canonical.ratio(value)
     if isinstance(value, tuple):
         return [_encode(item) for item in value]
     if type(value) in _NAMES:

@@ -22,16 +22,22 @@ def exponent_below(scale: Fraction, *, resolution: int = _RESOLUTION) -> int:
     return exponent - resolution
 
 
-def grid_exponent(grid: Number | None, scale: Fraction) -> int:
-    """The exponent of the grid of a mechanism: declared, or fine enough for its noise."""
-    if grid is None:
-        return exponent_below(scale)
+def power_of_two(grid: Number) -> int:
+    """The exponent of a declared grid."""
     positive("grid", grid)
     step = Fraction(grid)  # a power of two is exactly its double, not the digits it prints with
     exponent = exponent_below(step, resolution=0)
     if Fraction(2) ** exponent != step:
         raise InvalidArgument(f"grid must be a power of two, for example {2.0**exponent:g}.")
-    if step * _FEWEST_STEPS > scale:
+    return exponent
+
+
+def grid_exponent(grid: Number | None, scale: Fraction) -> int:
+    """The exponent of the grid of a mechanism: declared, or fine enough for its noise."""
+    if grid is None:
+        return exponent_below(scale)
+    exponent = power_of_two(grid)
+    if Fraction(2) ** exponent * _FEWEST_STEPS > scale:
         finest = math.ldexp(1.0, exponent_below(scale / _FEWEST_STEPS, resolution=0))
         raise InvalidArgument(
             f"grid must be at most a sixteenth of the noise scale: {finest:g} or below."

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from discreet.core.check import count
+from discreet.core.errors import InvalidArgument
 
 
 class Relation(Enum):
@@ -17,6 +18,13 @@ class Relation(Enum):
 
     def __repr__(self) -> str:
         return f"Relation.{self.name}"
+
+
+def trusted(relation: Relation) -> Relation:
+    """A relation of data sets, which someone trusted holds; an error for that of one client."""
+    if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
+        raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
+    return relation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
 from discreet.mechanisms import divergence
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
-from discreet.mechanisms.sensitivity import Lattice
+from discreet.mechanisms.sensitivity import Lattice, lattice
 from discreet.mechanisms.values import Released, check_range, clamped, clamped_sum, read
 from discreet.noise.bits import Bits, system
 from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
@@ -200,8 +200,7 @@ class Additive(Mechanism):
 
 def needs_integers(integers: OnIntegers | None, on: Lattice | None) -> OnIntegers | None:
     """Refuse a mechanism for integers whose sensitivity is not whole."""
-    if on not in (None, "integers", "reals"):
-        raise InvalidArgument(f"on must be 'integers' or 'reals', got {on!r}.")
+    lattice(on)
     if on == "integers" and integers is None:
         raise InvalidArgument("on='integers' needs a whole sensitivity (squared, for Gaussian).")
     return integers

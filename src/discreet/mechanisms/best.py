@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import positive, probability
+from discreet.core.check import one_of, positive, probability
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
@@ -16,7 +16,7 @@ from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.gaussian import gaussian
 from discreet.mechanisms.grafted import grafted
 from discreet.mechanisms.laplace import laplace
-from discreet.mechanisms.loss import LOSSES, Loss
+from discreet.mechanisms.loss import LOSSES, WORDS, Loss
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.mechanisms.scalar import Scalar
 from discreet.mechanisms.sensitivity import Lattice, declared, whole
@@ -25,11 +25,6 @@ from discreet.mechanisms.truncated import truncated_laplace
 from discreet.mechanisms.values import Released
 from discreet.noise.bits import Bits
 
-_WORDS: dict[Loss, str] = {
-    "mse": "root of the mean squared error",
-    "mae": "mean absolute error",
-    "p95": "error that 95 of 100 releases stay below",
-}
 # A law that is better by less than this is not worth being less usual.
 _WORTH = 1e-6
 
@@ -86,7 +81,7 @@ class BestAdditive(Mechanism):
 
     def explain(self) -> str:
         """All noises that keep the promise, with their expected loss, and why others do not."""
-        lines = [f"Smallest {_WORDS[self.loss]}: {self.candidates[0].name}."]
+        lines = [f"Smallest {WORDS[self.loss]}: {self.candidates[0].name}."]
         best = self.candidates[0].loss
         for one in self.candidates:
             more = f"{one.loss / best - 1:+.2%}" if best else ""
@@ -119,8 +114,7 @@ def best_additive(
     Needs: one number (for vectors, `gaussian` or `laplace`); delta of a truncated or grafted law
         is in part an event that tells neighbours apart: keep it far below one over the people.
     """
-    if loss not in LOSSES:
-        raise InvalidArgument(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}.")
+    one_of("loss", loss, LOSSES)
     eps, dlt = positive("epsilon", epsilon), probability("delta", delta, one=False)
     where: Lattice = "reals" if whole(declared(sensitivity)) is None else (on or "integers")
     task = _Task(

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import count, finite, positive
+from discreet.core.check import bounds, count, finite, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.core.grid import exponent_below
-from discreet.core.relation import Relation
+from discreet.core.relation import Relation, trusted
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.column import Column
 from discreet.mechanisms.laplace import laplace
@@ -167,11 +167,8 @@ def sample_aggregate(
     Needs: an estimator that depends on its argument alone: no state, no randomness that is shared
         between groups. Group sizes must not be published under ADD_REMOVE.
     """
-    if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
-        raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation}.")
-    low, high = finite("lower", lower), finite("upper", upper)
-    if low >= high:
-        raise InvalidArgument(f"lower must be below upper, got {lower} and {upper}.")
+    trusted(relation)
+    low, high = bounds(lower, upper)
     many, eps = count("groups", groups), positive("epsilon", epsilon)
     exponent = max(
         exponent_below(high - low, resolution=_RESOLUTION),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import count, probability
+from discreet.core.check import count, one_of, probability
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number, ceil_div
-from discreet.core.relation import Relation
+from discreet.core.relation import Relation, trusted
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.column import Column
 from discreet.mechanisms.laplace import laplace
@@ -142,14 +142,9 @@ def bin_sensitivity(statistic: Statistic, *, empty: Empty, relation: Relation) -
         compare with all neighbours of small data.
     Source: B41, where parallel composition was claimed for a replaced row (M41).
     """
-    if statistic not in ("median", "mean", "lower_median", "largest"):
-        raise InvalidArgument(
-            f"statistic must be median, mean, lower_median or largest, got {statistic!r}."
-        )
-    if empty not in ("middle", "lower"):
-        raise InvalidArgument(f"empty must be 'middle' or 'lower', got {empty!r}.")
-    if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
-        raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation}.")
+    one_of("statistic", statistic, get_args(Statistic))
+    one_of("empty", empty, get_args(Empty))
+    trusted(relation)
     one = Fraction(1, 2) if statistic in ("median", "mean") and empty == "middle" else Fraction(1)
     return 2 * one if relation is Relation.REPLACE_ONE else one
 
@@ -282,8 +277,7 @@ def bin_counts(
     Source: B41, as it should be.
     Needs: public bounds, bins and grid.
     """
-    if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
-        raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation}.")
+    trusted(relation)
     noise = laplace(
         sensitivity=2 if relation is Relation.REPLACE_ONE else 1,
         epsilon=epsilon,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -9,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import events
-from discreet.core.check import finite, positive, probability
+from discreet.core import check
+from discreet.core.check import positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.exact import Number
 from discreet.core.grid import exponent_below
@@ -20,9 +21,9 @@ from discreet.mechanisms.bounded_check import worst_divergence
 from discreet.mechanisms.bounded_error import ErrorLaw, bounded_error
 from discreet.mechanisms.bounded_pair import Outputs, spendable
 from discreet.mechanisms.column import Column
-from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
+from discreet.mechanisms.mechanism import Certificate, Check, Mechanism, promised
 from discreet.mechanisms.scalar import Scalar
-from discreet.mechanisms.sensitivity import Lattice, declared
+from discreet.mechanisms.sensitivity import Lattice, declared, lattice
 from discreet.mechanisms.values import LARGEST_INPUT, Released, read
 from discreet.noise.bits import Bits, system
 from discreet.noise.bounded import sample_between
@@ -51,9 +52,7 @@ class BoundedLaplace(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """What one release costs."""
-        epsilon, delta = self.target
-        event = events.Approx(epsilon, delta) if delta else events.Pure(epsilon)
-        return Guarantee(event, self.relation)
+        return promised(*self.target, relation=self.relation)
 
     @property
     def width(self) -> float:
@@ -224,15 +223,13 @@ def bounded_laplace(
     Needs: public bounds; one number. A delta below 2**-36, or beside an epsilon above 64, is not
         used: the release is pure.
     """
-    low, high = finite("lower", lower), finite("upper", upper)
-    if low >= high:
-        raise InvalidArgument(f"lower must be below upper, got {lower} and {upper}.")
+    low, high = check.bounds(lower, upper)
     eps, dlt = positive("epsilon", epsilon), probability("delta", delta, one=False)
     if eps > _LARGEST_EPSILON:
         raise InvalidArgument(f"epsilon must be at most {_LARGEST_EPSILON}, got {epsilon}.")
     moved = min(declared(sensitivity), high - low)
     column = _column((low, high), moved, eps, on)
-    shift = min(-(-moved // Fraction(2) ** column.exponent).__floor__(), column.span)
+    shift = min(math.ceil(moved / Fraction(2) ** column.exponent), column.span)
     outputs = Outputs(span=column.span, shift=shift)
     spent = spendable(eps, dlt)
     return BoundedLaplace(
@@ -249,8 +246,7 @@ def _column(
     bounds: tuple[Fraction, Fraction], moved: Fraction, epsilon: Fraction, on: Lattice | None
 ) -> Column:
     """Whole numbers if all is whole, else the finest grid that the sampler can hold."""
-    if on not in (None, "integers", "reals"):
-        raise InvalidArgument(f"on must be 'integers' or 'reals', got {on!r}.")
+    lattice(on)
     low, high = bounds
     if on != "reals" and all(number.denominator == 1 for number in (low, high, moved)):
         return Column.of(low, high, 1)
@@ -267,9 +263,7 @@ def _column(
 
 def _ends(lower: Number, upper: Number) -> tuple[float, float]:
     """Bounds as whole numbers where they are, so that whole releases stay whole."""
-    low, high = finite("lower", lower), finite("upper", upper)
-    if low >= high:
-        raise InvalidArgument(f"lower must be below upper, got {lower} and {upper}.")
+    low, high = check.bounds(lower, upper)
     if max(abs(low), abs(high)) > LARGEST_INPUT // 2:
         raise Unsupported("Bounds must lie within -2**60 and 2**60.")
     if low.denominator == high.denominator == 1:

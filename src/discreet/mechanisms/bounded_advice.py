@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from discreet.core.check import finite
+from discreet.core.check import finite, one_of
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
@@ -17,7 +17,7 @@ from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.best import best_additive
 from discreet.mechanisms.bounded import BoundedLaplace, Within, bounded_laplace, clamped, folded
 from discreet.mechanisms.bounded_error import ErrorLaw, clamped_error, folded_error
-from discreet.mechanisms.loss import LOSSES, Loss
+from discreet.mechanisms.loss import LOSSES, WORDS, Loss
 from discreet.mechanisms.scalar import Scalar
 from discreet.mechanisms.sensitivity import Lattice, declared
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
@@ -31,11 +31,6 @@ _MEASURES: dict[Loss, Callable[[ErrorLaw], float]] = {
     "mse": lambda law: law.root_mean_square,
     "mae": lambda law: law.mean_absolute,
     "p95": lambda law: law.size(_LEVEL),
-}
-_WORDS: dict[Loss, str] = {
-    "mse": "root of the mean squared error",
-    "mae": "mean absolute error",
-    "p95": "error that 95 of 100 releases stay below",
 }
 
 
@@ -69,7 +64,7 @@ class BoundedAdvice:
 
     def explain(self) -> str:
         """The ways with their losses."""
-        lines = [f"Smallest {_WORDS[self.loss]}: {self.options[0].name}."]
+        lines = [f"Smallest {WORDS[self.loss]}: {self.options[0].name}."]
         lines += [f"  {one.name:26} {one.loss:12.6g}" for one in self.options]
         lines.append(f"  {'no data at all':26} {self.constant:12.6g}")
         if not self.worthwhile:
@@ -101,8 +96,7 @@ def advise_bounded(  # noqa: PLR0913 - each has a default and a name
     Source: B54.
     Needs: a ``prior`` that does not come from the private data.
     """
-    if loss not in LOSSES:
-        raise InvalidArgument(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}.")
+    one_of("loss", loss, LOSSES)
     direct = bounded_laplace(
         lower=lower,
         upper=upper,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import count
-from discreet.core.errors import InvalidArgument
+from discreet.core.check import count, one_of
 from discreet.core.exact import Number, root_down
 from discreet.core.relation import Relation
 from discreet.mechanisms.bounded import BoundedLaplace, Within, bounded_laplace, clamped, folded
@@ -162,8 +161,7 @@ def _within(
             on="reals",
             relation=Relation.REPLACE_ONE,
         )
-    if how not in ("clamp", "fold"):
-        raise InvalidArgument(f"how must be 'clamp', 'fold' or 'bounded', got {how!r}.")
+    one_of("how", how, get_args(How))
     noise = laplace(
         sensitivity=moved,
         epsilon=epsilon,

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from discreet.core.check import finite, positive
+from discreet.core.check import bounds
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
-from discreet.core.grid import exponent_below
+from discreet.core.grid import exponent_below, power_of_two
 from discreet.mechanisms.values import read
 from discreet.noise.law import Ints
 
@@ -38,22 +39,16 @@ class Column:
     @classmethod
     def of(cls, lower: Number, upper: Number, grid: Number | None) -> Column:
         """The bounds, moved outward to the grid: ``grid``, or fine enough for most purposes."""
-        low, high = finite("lower", lower), finite("upper", upper)
-        if low >= high:
-            raise InvalidArgument(f"lower must be below upper, got {lower} and {upper}.")
+        low, high = bounds(lower, upper)
         if grid is None:
             # Not finer than a double is: numbers far from zero have fewer digits behind the point.
             far = exponent_below(max(abs(low), abs(high)), resolution=_FAR)
             exponent = max(far, exponent_below(high - low, resolution=_RESOLUTION))
         else:
-            positive("grid", grid)
-            step = Fraction(grid)  # a power of two is exactly its double
-            exponent = exponent_below(step, resolution=0)
-            if Fraction(2) ** exponent != step:
-                raise InvalidArgument(f"grid must be a power of two, for example {2.0**exponent}.")
+            exponent = power_of_two(grid)
         step = Fraction(2) ** exponent
-        first = (low / step).__floor__()
-        span = (high / step).__ceil__() - first
+        first = math.floor(low / step)
+        span = math.ceil(high / step) - first
         if max(span, abs(first)) > _LARGEST_SPAN:
             raise InvalidArgument(
                 "The bounds must lie within 2**40 steps of zero and of each other: "
@@ -83,10 +78,16 @@ class Column:
             raise OutOfDomain(f"values must have the declared number of rows, {rows}.")
         reals = given.real if given.whole is None else given.whole.astype(np.float64)
         assert reals is not None  # noqa: S101 - Values holds one or the other
-        steps = np.floor(np.ldexp(reals, -self.exponent) + 0.5)
-        codes = np.clip(steps, self.first, self.first + self.span).astype(np.int64)
-        codes -= self.first
+        codes = self.places(reals)
         codes.sort()
+        return codes
+
+    def places(self, values: NDArray[np.float64]) -> Ints:
+        """Private numbers, not nan, as steps from the lower bound, each by itself."""
+        with np.errstate(over="ignore"):  # a warning would tell that a value is huge
+            steps = np.floor(np.ldexp(values, -self.exponent) + 0.5)
+        codes: Ints = np.clip(steps, self.first, self.first + self.span).astype(np.int64)
+        codes -= self.first
         return codes
 
     def number(self, steps: int) -> float:

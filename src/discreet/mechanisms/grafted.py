@@ -11,7 +11,7 @@ from scipy import optimize
 
 from discreet.core.check import positive, probability
 from discreet.core.errors import Unsupported
-from discreet.core.exact import Number
+from discreet.core.exact import Number, ceil_div
 from discreet.core.relation import Relation
 from discreet.mechanisms.loss import LOSSES, Loss
 from discreet.mechanisms.scalar import Scalar
@@ -130,7 +130,7 @@ def _cells(shift: int, epsilon: float) -> tuple[int, int]:
         )
     cells = min(_FINE, room, shift)
     # Rounded up: a shift beyond the last whole cell would cost a second cell's loss.
-    width = -(-shift // cells)
+    width = ceil_div(shift, cells)
     return cells, width + (width % 2 == 0)
 
 

@@ -56,6 +56,11 @@ LOSSES: dict[Loss, Callable[[Noise], float]] = {
     "mae": mean_absolute,
     "p95": large_error,
 }
+WORDS: dict[Loss, str] = {
+    "mse": "root of the mean squared error",
+    "mae": "mean absolute error",
+    "p95": "error that 95 of 100 releases stay below",
+}
 
 
 def _summed(noise: Law) -> float:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 
 from discreet.accounting.guarantee import Guarantee
+from discreet.core import events
 from discreet.core.errors import NotCertified
+from discreet.core.relation import Relation
 
 # Sums in double precision may differ by this much, relatively and absolutely, between two routes.
 # Absolutely: terms that are equal in truth differ by a few units in the last place, times the
@@ -63,6 +66,12 @@ class Certificate:
             for check in self.checks
         ]
         return "\n".join(lines)
+
+
+def promised(epsilon: Fraction, delta: Fraction, *, relation: Relation) -> Guarantee:
+    """The guarantee of a mechanism that keeps (epsilon, delta): pure if delta is zero."""
+    event = events.Approx(epsilon, delta) if delta else events.Pure(epsilon)
+    return Guarantee(event, relation)
 
 
 class Mechanism(ABC):

@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import positive, probability
+from discreet.core.check import one_of, positive, probability
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.exact import Number
-from discreet.core.relation import Relation
+from discreet.core.relation import Relation, trusted
 from discreet.mechanisms.column import Column
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
 from discreet.mechanisms.quantile_pieces import Choice, pieces
@@ -208,10 +208,8 @@ def private_quantile(
     share = probability("level", level, zero=False, one=False)
     if share.denominator > _LARGEST_DENOMINATOR:
         raise InvalidArgument(f"level must have a denominator of at most 2**20, got {level}.")
-    if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
-        raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation}.")
-    if method not in get_args(Method):
-        raise InvalidArgument(f"method must be one of {get_args(Method)}, got {method!r}.")
+    trusted(relation)
+    one_of("method", method, get_args(Method))
     column, stride = Column.of(lower, upper, grid), 1
     if method == "permute_and_flip":
         if column.span > _MOST_FLIPS:

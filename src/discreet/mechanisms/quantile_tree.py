@@ -15,7 +15,7 @@ from discreet.core import events
 from discreet.core.check import positive, probability
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.exact import Number
-from discreet.core.relation import Relation
+from discreet.core.relation import Relation, trusted
 from discreet.mechanisms.column import Column
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.mechanisms.quantile import Quantile
@@ -145,8 +145,7 @@ def private_quantiles(
     asked = tuple(probability("levels", level, zero=False, one=False) for level in levels)
     if not asked or len(asked) > _MOST or any(a >= b for a, b in pairwise(asked)):
         raise InvalidArgument("levels must be strictly increasing, from 1 to 1024 of them.")
-    if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
-        raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation}.")
+    trusted(relation)
     return Quantiles(
         column=Column.of(lower, upper, grid),
         levels=asked,

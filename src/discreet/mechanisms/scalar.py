@@ -8,11 +8,10 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import events
 from discreet.core.errors import OutOfDomain
 from discreet.core.relation import Relation
 from discreet.mechanisms import divergence
-from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
+from discreet.mechanisms.mechanism import Certificate, Check, Mechanism, promised
 from discreet.mechanisms.scores import Scale
 from discreet.mechanisms.values import Released, clamped_sum
 from discreet.noise.bits import Bits, system
@@ -31,9 +30,7 @@ class Scalar(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """What one release costs."""
-        epsilon, delta = self.target
-        event = events.Approx(epsilon, delta) if delta else events.Pure(epsilon)
-        return Guarantee(event, self.relation)
+        return promised(*self.target, relation=self.relation)
 
     @property
     def std(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.core.grid import exponent_below
-from discreet.mechanisms.sensitivity import Lattice, declared, whole
+from discreet.mechanisms.sensitivity import Lattice, declared, lattice, whole
 from discreet.mechanisms.values import check_range, read
 from discreet.noise.law import Ints
 
@@ -34,14 +35,13 @@ class Scale:
         ``on="reals"`` asks for the grid in any case, ``on="integers"`` for whole scores.
         """
         moved = declared(sensitivity)
-        if on not in (None, "integers", "reals"):
-            raise InvalidArgument(f"on must be 'integers' or 'reals', got {on!r}.")
+        lattice(on)
         if whole(moved) is not None and on != "reals":
             return cls(exponent=0, shift=moved.numerator)
         if on == "integers":
             raise InvalidArgument(f"on='integers' needs a whole sensitivity, got {sensitivity}.")
         exponent = exponent_below(moved)
-        return cls(exponent=exponent, shift=-(-moved // Fraction(2) ** exponent).__floor__())
+        return cls(exponent=exponent, shift=math.ceil(moved / Fraction(2) ** exponent))
 
     @property
     def step(self) -> float:

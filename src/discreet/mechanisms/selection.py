@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from bisect import bisect_left
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
@@ -75,14 +76,18 @@ class Selection(Mechanism):
         raise Unsupported("A choice has no standard deviation; interval() bounds its loss.")
 
     def interval(self, level: float, *, candidates: int) -> tuple[float, float]:
-        """How far the chosen score may lie below the best, with probability at least ``level``.
-
-        P(loss >= g) <= (candidates - 1) exp(-rate * g), by a union bound over the others.
-        """
+        """How far the chosen score may lie below the best, with probability at least ``level``."""
         inside = float(probability("level", level, zero=False, one=False))
         others = max(1, count("candidates", candidates) - 1)
-        steps = math.log(others / (1 - inside)) / float(self.rate)
-        return 0.0, max(0.0, steps) * self.scale.step
+        return 0.0, self.lag(others, 1 - inside) * self.scale.step
+
+    def lag(self, others: int, miss: float) -> float:
+        """Steps below the best that ``others`` candidates must lie to be chosen this rarely.
+
+        P(loss >= g) <= others * exp(-rate * g), by a union bound: a candidate that lies g below
+        the best is chosen with at most exp(-rate * g).
+        """
+        return max(0.0, math.log(others / miss) / float(self.rate))
 
     def release(self, scores: ArrayLike, *, bits: Bits | None = None) -> int:
         """The index of the chosen candidate."""
@@ -193,6 +198,24 @@ class NoisyMax(Selection):
     def choose(self, scores: Ints, bits: Bits) -> int:
         noise = DiscreteLaplace(1 / self.rate).sample(len(scores), bits)
         return int(np.argmax(scores + noise))
+
+    def lag(self, others: int, miss: float) -> float:
+        """As for every choice, but with the heavier tail of the difference of two noises.
+
+        P(Z - Z' >= g) = r^g ((g + c) (1 - r) + r) / (1 + r)^2 for g >= 0, where r = exp(-rate) and
+        c = (1 + r^2) / (1 - r^2).
+        """
+        rate = float(self.rate)
+        r, rest = math.exp(-rate), -math.expm1(-rate)
+
+        def beats(g: int) -> float:
+            near = g * rest + (1 + r * r) / (1 + r) + r
+            return others * math.exp(-rate * g) * near / (1 + r) ** 2
+
+        far = 1
+        while beats(far) > miss:
+            far *= 2
+        return float(bisect_left(range(far), True, key=lambda g: beats(g) <= miss))  # noqa: FBT003
 
     def probabilities(self, scores: ArrayLike) -> Floats:
         steps = self.scale.read(scores)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
-from discreet.core.check import count, finite
+from discreet.core.check import count, finite, one_of
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 
@@ -24,6 +24,12 @@ def declared(sensitivity: Number) -> Fraction:
     if number <= 0:
         raise InvalidArgument(f"sensitivity must be positive, got {sensitivity}.")
     return number
+
+
+def lattice(on: Lattice | None) -> None:
+    """Refuse any other word for where outputs lie."""
+    if on is not None:
+        one_of("on", on, get_args(Lattice))
 
 
 def l1(sensitivity: Number, *, norm: Norm, dimension: int | None) -> Fraction:

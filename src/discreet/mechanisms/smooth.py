@@ -15,13 +15,12 @@ from typing import Literal, TypeAlias
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import events
 from discreet.core.check import count, positive, probability
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.mechanisms.column import Column
-from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
+from discreet.mechanisms.mechanism import Certificate, Check, Mechanism, promised
 from discreet.mechanisms.smooth_check import worst_divergence
 from discreet.mechanisms.smooth_noise import (
     LARGEST_STEPS,
@@ -61,9 +60,8 @@ class Smooth(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """What one release costs: one of the rows is replaced, their number is public."""
-        epsilon, delta = self.family.epsilon, self.family.delta
-        event = events.Approx(epsilon, delta) if delta else events.Pure(epsilon)
-        return Guarantee(event, Relation.REPLACE_ONE)
+        family = self.family
+        return promised(family.epsilon, family.delta, relation=Relation.REPLACE_ONE)
 
     @property
     def smoothness(self) -> float:

@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.core.check import positive
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Enclosure, Number
+from discreet.core.exact import Enclosure, Number, ceil_div
 from discreet.noise.bits import Bits
 from discreet.noise.blocks import BlockGaussian
 from discreet.noise.exponential import CHUNK
-from discreet.noise.law import Floats, Ints, Law, floats, sized
+from discreet.noise.law import Floats, Ints, Law, floats, moment_order, sized
 from discreet.noise.magnitude import Magnitude
 
 # Up to this sigma all values within reach fit a table in the cache.
@@ -114,12 +114,10 @@ class DiscreteGaussian(Law):
             low, high = self.at_least(1 - k, precision)
             return (1 << precision) - high, (1 << precision) - low
         low, high = Magnitude(self.square, folded=True).at_least(k, precision + 1)
-        return low // 4, -(-high // 4)  # half of it, at one bit less
+        return low // 4, ceil_div(high, 4)  # half of it, at one bit less
 
     def moment(self, order: int) -> float:
-        if order not in (1, 2, 3, 4):
-            raise InvalidArgument(f"order must be 1, 2, 3 or 4, got {order}.")
-        if order % 2:
+        if moment_order(order) % 2:
             return 0.0
         if self._is_small:
             k = np.arange(len(self._weights), dtype=np.float64)

@@ -15,7 +15,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus, in_steps
 from discreet.noise.bits import Bits
 from discreet.noise.exponential import LARGEST_SCALE, floored_exponentials, guess
-from discreet.noise.law import Floats, Ints, Law, floats, sized
+from discreet.noise.law import Floats, Ints, Law, floats, moment_order, sized
 from discreet.noise.lazy import LazyUniform, invert
 from discreet.noise.uniform import below, bernoulli_exp
 
@@ -70,7 +70,7 @@ class Geometric(Law):
         r = math.exp(-1 / float(self.scale))
         gap = -math.expm1(-1 / float(self.scale))
         eulerian = (1.0, 1 + r, 1 + 4 * r + r**2, 1 + 11 * r + 11 * r**2 + r**3)
-        return r * eulerian[_order(order) - 1] / gap**order
+        return r * eulerian[moment_order(order) - 1] / gap**order
 
     def sample(self, size: int, bits: Bits) -> Ints:
         size = sized(size)
@@ -124,7 +124,7 @@ class DiscreteLaplace(Law):
         return self._tail(k, 1, precision)
 
     def moment(self, order: int) -> float:
-        if _order(order) % 2:
+        if moment_order(order) % 2:
             return 0.0
         half_rate = 1 / (2 * float(self.scale))
         if half_rate > 300:  # the square of sinh leaves the doubles, the variance is 1e-260
@@ -246,9 +246,3 @@ def _large_laplace(size: int, scale: Fraction, bits: Bits) -> Ints:
 
 def _certain(_m: int, precision: int) -> Enclosure:
     return 1 << precision, 1 << precision
-
-
-def _order(order: int) -> int:
-    if order not in (1, 2, 3, 4):
-        raise InvalidArgument(f"order must be 1, 2, 3 or 4, got {order}.")
-    return order

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.core.check import count, probability
+from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Enclosure
 from discreet.noise.bits import Bits
 
@@ -122,6 +123,13 @@ class Law(ABC):
 def floats(k: ArrayLike) -> Floats:
     """Values as doubles, whatever they came as."""
     return np.asarray(k, dtype=np.float64)
+
+
+def moment_order(order: int) -> int:
+    """A checked order of a moment: 1 to 4."""
+    if count("order", order) > 4:
+        raise InvalidArgument(f"order must be at most 4, got {order}.")
+    return order
 
 
 def sized(size: int) -> int:

@@ -14,7 +14,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Enclosure, Number, exp_minus, light_share
 from discreet.noise.bits import Bits
 from discreet.noise.laplace import LARGEST_NOISE_SCALE, Geometric
-from discreet.noise.law import Floats, Ints, Law, floats, sized
+from discreet.noise.law import Floats, Ints, Law, floats, moment_order, sized
 from discreet.noise.uniform import below, bernoulli_real
 
 _LARGEST = 1 << 61
@@ -105,9 +105,7 @@ class Staircase(Law):
         return math.floor(least), min(math.ceil(most), 1 << precision)
 
     def moment(self, order: int) -> float:
-        if count("order", order) > 4:
-            raise InvalidArgument(f"order must be at most 4, got {order}.")
-        return 0.0 if order % 2 else self.absolute_moment(order)
+        return 0.0 if moment_order(order) % 2 else self.absolute_moment(order)
 
     def absolute_moment(self, order: int) -> float:
         """``E[|X|**order]`` for orders 1 to 4."""

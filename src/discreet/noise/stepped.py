@@ -15,7 +15,7 @@ from discreet.core.check import count
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Enclosure, ceil_div, exp_minus
 from discreet.noise.bits import Bits
-from discreet.noise.law import Floats, Ints, Law, floats, sized
+from discreet.noise.law import Floats, Ints, Law, floats, moment_order, sized
 from discreet.noise.staircase import power_sums
 from discreet.noise.uniform import below
 
@@ -104,9 +104,7 @@ class Stepped(Law):
         return scaled // total, ceil_div(scaled, total)
 
     def moment(self, order: int) -> float:
-        if count("order", order) > 4:
-            raise InvalidArgument(f"order must be at most 4, got {order}.")
-        return 0.0 if order % 2 else self.absolute_moment(order)
+        return 0.0 if moment_order(order) % 2 else self.absolute_moment(order)
 
     def absolute_moment(self, order: int) -> float:
         """``E[|X|**order]`` for orders 1 to 4."""

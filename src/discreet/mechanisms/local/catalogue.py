@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 from collections.abc import Mapping
 from fractions import Fraction
 from importlib import import_module
 from typing import Any
 
+from discreet.core.canonical import read_ratio
 from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.mechanisms.local.randomiser import VERSION, Randomiser
 
@@ -39,15 +39,6 @@ KINDS: dict[str, str] = {
 }
 """The randomisers of this room, by kind."""
 
-_RATIO = re.compile(r"[0-9]{1,400}(/[1-9][0-9]{0,399})?")
-
-
-def ratio(text: str) -> Fraction:
-    """A ratio of whole numbers as a description holds it; no powers, which could be endless."""
-    if not _RATIO.fullmatch(text):
-        raise InvalidArgument('A ratio must be whole numbers as text, such as "1/2".')
-    return Fraction(text)
-
 
 def rebuild(
     description: Mapping[str, Any] | str, *, kinds: Mapping[str, str] = KINDS
@@ -59,9 +50,7 @@ def rebuild(
         raise InvalidArgument(f"version must be {VERSION}, got {version!r}: update this program.")
     if not isinstance(kind, str) or kind not in kinds:
         raise InvalidArgument(f"kind must be one of {', '.join(sorted(kinds))}, got {kind!r}.")
-    if not isinstance(epsilon, str) or not _RATIO.fullmatch(epsilon):
-        raise InvalidArgument('epsilon must be a ratio of whole numbers as text, such as "1/2".')
-    made = _make(kind, kinds[kind], ratio(epsilon), given)
+    made = _make(kind, kinds[kind], read_ratio("epsilon", epsilon), given)
     described = json.loads(json.dumps(made.describe()))
     if described != {"version": version, "kind": kind, "epsilon": epsilon, **given}:
         raise InvalidArgument(

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
+from discreet.core import canonical
 from discreet.core.check import count, positive
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.core.events import Pure
 from discreet.core.exact import Number
-from discreet.mechanisms.local.catalogue import ratio
 from discreet.mechanisms.local.longitudinal import Memoised
 from discreet.mechanisms.local.randomiser import Randomiser, Reports, codes
 from discreet.noise.bits import Bits
@@ -67,7 +67,7 @@ class FreshClient:
     def from_json(cls, text: str, *, randomiser: Randomiser) -> FreshClient:
         """The client that was saved."""
         content = _read(text, randomiser, {"sent"})
-        client = cls(randomiser, budget=ratio(content["budget"]))
+        client = cls(randomiser, budget=canonical.read_ratio("budget", content["budget"]))
         client.sent = count("sent", content["sent"], minimum=0)
         return client
 
@@ -136,7 +136,9 @@ class MemoisedClient:
     def from_json(cls, text: str, *, plan: Memoised) -> MemoisedClient:
         """The client that was saved."""
         content = _read(text, plan, {"limit", "periods", "sent", "memory"})
-        client = cls(plan, budget=ratio(content["budget"]), reports=content["limit"])
+        client = cls(
+            plan, budget=canonical.read_ratio("budget", content["budget"]), reports=content["limit"]
+        )
         client.periods = count("periods", content["periods"], minimum=0)
         client.sent = count("sent", content["sent"], minimum=0)
         client._memory = _row(content["memory"], plan)
@@ -167,7 +169,7 @@ def _head(randomiser: Randomiser, budget: Fraction) -> dict[str, Any]:
     return {
         "version": VERSION,
         "collection": randomiser.fingerprint,
-        "budget": f"{budget.numerator}/{budget.denominator}",
+        "budget": canonical.ratio(budget),
     }
 
 

@@ -24,12 +24,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import events
+from discreet.core import canonical, events
 from discreet.core.check import count, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number, exp_minus
 from discreet.core.relation import Relation
-from discreet.mechanisms.local.catalogue import ratio
 from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.randomiser import Reports, Tally
 from discreet.mechanisms.local.unary import ONE, Unary, oue, sue
@@ -134,7 +133,7 @@ class MemoisedUnary(Memoised):
         return self.categories
 
     def parameters(self) -> dict[str, Any]:
-        return {"categories": self.categories, "permanent": written(self.permanent)}
+        return {"categories": self.categories, "permanent": canonical.ratio(self.permanent)}
 
     def remember(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
         return self.response.encode(value, bits=bits)
@@ -252,15 +251,12 @@ def l_osue(*, categories: int, epsilon: Number, permanent: Number | str) -> Opti
     return _useful(OptimisedMemoised(categories=size, epsilon=one, permanent=lasting))
 
 
-def written(value: Fraction) -> str:
-    """A ratio as a description holds it."""
-    return f"{value.numerator}/{value.denominator}"
-
-
 def losses(epsilon: Number, permanent: Number | str) -> tuple[Fraction, Fraction]:
     """The cost of one report and of all of them, checked."""
     one = positive("epsilon", epsilon)
-    lasting = positive("permanent", ratio(permanent) if isinstance(permanent, str) else permanent)
+    if isinstance(permanent, str):
+        permanent = canonical.read_ratio("permanent", permanent)
+    lasting = positive("permanent", permanent)
     if one >= lasting:
         raise InvalidArgument(
             f"epsilon must be below permanent={permanent}, got {epsilon}: "

@@ -18,11 +18,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from discreet.core import canonical
 from discreet.core.check import count
 from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus, round_up
 from discreet.mechanisms.local.coin import coin_check
 from discreet.mechanisms.local.hashing import Hashing, olh
-from discreet.mechanisms.local.longitudinal import Memoised, losses, written
+from discreet.mechanisms.local.longitudinal import Memoised, losses
 from discreet.mechanisms.local.packing import pack, unpack
 from discreet.mechanisms.local.randomiser import Reports
 from discreet.mechanisms.mechanism import Certificate
@@ -60,7 +61,7 @@ class MemoisedHashing(Memoised, Hashing):
         return {
             "categories": self.categories,
             "hashes": self.hashes,
-            "permanent": written(self.permanent),
+            "permanent": canonical.ratio(self.permanent),
         }
 
     def remember(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:

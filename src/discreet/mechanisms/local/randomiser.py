@@ -7,7 +7,6 @@ collection of any size is a sum, and the order and place of its parts do not mat
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import events
+from discreet.core import canonical, events
 from discreet.core.errors import OutOfDomain
 from discreet.core.relation import Relation
 from discreet.mechanisms.mechanism import Mechanism
@@ -85,14 +84,13 @@ class Randomiser(Mechanism):
 
     def describe(self) -> dict[str, Any]:
         """Everything a client in any language needs to know, as JSON holds it."""
-        epsilon = f"{self.epsilon.numerator}/{self.epsilon.denominator}"
+        epsilon = canonical.ratio(self.epsilon)
         return {"version": VERSION, "kind": self.kind, "epsilon": epsilon, **self.parameters()}
 
     @property
     def fingerprint(self) -> str:
         """Sixteen hexadecimal digits that differ between descriptions."""
-        text = json.dumps(self.describe(), sort_keys=True, separators=(",", ":"))
-        return sha256(text.encode()).hexdigest()[:16]
+        return sha256(canonical.text(self.describe()).encode()).hexdigest()[:16]
 
 
 def codes(value: ArrayLike, categories: int) -> Ints:

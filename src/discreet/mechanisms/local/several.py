@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from discreet.core import canonical
 from discreet.core.check import count, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
@@ -192,8 +193,7 @@ def described(
 ) -> Several:
     """The randomiser that `Several.parameters` describes, part and all."""
     made = several(columns=columns, epsilon=epsilon, sampled=sampled)
-    share = epsilon / made.sampled
-    ratio = f"{share.numerator}/{share.denominator}"
+    ratio = canonical.ratio(epsilon / made.sampled)
     told = rebuild({"version": VERSION, "epsilon": ratio, "lower": 0, "upper": 1, **part})
     if not isinstance(told, Bounded):
         raise InvalidArgument("part must describe a randomiser of one bounded number.")

@@ -18,10 +18,10 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from discreet.core import canonical
 from discreet.core.check import count, finite, positive
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus, light_share, round_up
-from discreet.mechanisms.local.catalogue import ratio
 from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.randomiser import Reports, Tally, codes
 from discreet.mechanisms.mechanism import Certificate, Check
@@ -184,8 +184,7 @@ class ThresholdedHistogram(Unary):
         return _passing(self.epsilon, self.threshold)
 
     def parameters(self) -> dict[str, Any]:
-        cut = f"{self.threshold.numerator}/{self.threshold.denominator}"
-        return {"categories": self.categories, "threshold": cut}
+        return {"categories": self.categories, "threshold": canonical.ratio(self.threshold)}
 
 
 def sue(*, categories: int, epsilon: Number) -> SymmetricUnary:
@@ -232,10 +231,10 @@ def the(
 
 
 def _cut(threshold: Number | str) -> Fraction:
-    try:
-        cut = ratio(threshold) if isinstance(threshold, str) else finite("threshold", threshold)
-    except InvalidArgument:
-        raise InvalidArgument('threshold must be a number, or text such as "5/8".') from None
+    if isinstance(threshold, str):
+        cut = canonical.read_ratio("threshold", threshold)
+    else:
+        cut = finite("threshold", threshold)
     if not Fraction(1, 2) <= cut <= 1:
         raise InvalidArgument(f"threshold must lie in [1/2, 1], got {threshold}.")
     return cut

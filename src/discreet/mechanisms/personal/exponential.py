@@ -7,7 +7,6 @@ have to change for the answer to be true. An answer r has probability proportion
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,7 +19,7 @@ from discreet.accounting.personal import PersonalGuarantee
 from discreet.core.check import count, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
-from discreet.mechanisms.personal.prices import Priced
+from discreet.mechanisms.personal.prices import Priced, clipped, ranked
 from discreet.noise.bits import Bits, system
 from discreet.noise.law import Floats, Ints
 from discreet.noise.uniform import exponential_choice
@@ -108,19 +107,13 @@ class PersonalQuantile:
 
     def distances(self, values: ArrayLike, levels: ArrayLike) -> Ints:
         """The price of each answer lower .. upper in units; private."""
-        held = np.asarray(values)
-        if held.ndim != 1 or not np.issubdtype(held.dtype, np.integer) or not held.size:
-            raise OutOfDomain("values must be whole numbers, one for each person, at least one.")
+        held = clipped(values, lower=self.lower, upper=self.upper)
+        rank = ranked(held, self.quantile)
         codes = self.menu.codes(levels, len(held))
-        # In 64 bits first: bounds need not fit the type of the values.
-        wide = np.minimum(held, np.iinfo(np.int64).max) if held.dtype == np.uint64 else held
-        clipped = np.clip(wide.astype(np.int64), self.lower, self.upper)
-        rank = max(1, math.ceil(self.quantile * len(held)))
         below, above = [], []
         for code in range(len(self.menu.names)):
-            counts = np.bincount(
-                clipped[codes == code] - self.lower, minlength=self.upper - self.lower + 1
-            )
+            here = held[codes == code] - self.lower
+            counts = np.bincount(here, minlength=self.upper - self.lower + 1)
             upto = np.cumsum(counts)
             below.append(upto - counts)
             above.append(upto[-1] - upto)

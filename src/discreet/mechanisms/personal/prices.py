@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.personal import PersonalGuarantee, personal
 from discreet.core import events
-from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
+from discreet.core.errors import InvalidArgument, OutOfDomain, RelationMismatch, Unsupported
 from discreet.core.relation import Relation
 from discreet.noise.law import Ints
 
@@ -67,6 +67,23 @@ class Priced:
             raise InvalidArgument(f"levels must be among {', '.join(sorted(known))}.")
         found: NDArray[np.intp] = np.array([known[kind] for kind in kinds.tolist()])[places]
         return found
+
+
+def clipped(values: ArrayLike, *, lower: int, upper: int) -> Ints:
+    """Private whole numbers, one for each person, brought between the bounds."""
+    held = np.asarray(values)
+    if held.ndim != 1 or not np.issubdtype(held.dtype, np.integer):
+        raise OutOfDomain("values must be whole numbers, one for each person.")
+    # In 64 bits first: bounds need not fit the type of the values.
+    wide = np.minimum(held, np.iinfo(np.int64).max) if held.dtype == np.uint64 else held
+    return np.clip(wide.astype(np.int64), lower, upper)
+
+
+def ranked(held: Ints, quantile: Fraction) -> int:
+    """Which of the values, counted from 1, is a quantile."""
+    if not held.size:
+        raise OutOfDomain("values must be whole numbers, one for each person, at least one.")
+    return max(1, math.ceil(quantile * len(held)))
 
 
 def _epsilon(limit: Guarantee) -> Fraction:

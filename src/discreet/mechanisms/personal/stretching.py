@@ -5,7 +5,6 @@ In a sum a strict value weighs less; for a quantile it is pulled towards a publi
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,16 +16,52 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.personal import PersonalGuarantee, personal
 from discreet.core import events
 from discreet.core.check import count, probability
-from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
-from discreet.mechanisms.personal.prices import Priced
+from discreet.mechanisms.personal.prices import Priced, clipped, ranked
 from discreet.noise.bits import Bits, system
 from discreet.noise.laplace import DiscreteLaplace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StretchedSum:
+class _Stretched:
+    """Whole numbers between public bounds, the result in units of the largest price."""
+
+    menu: Priced
+    lower: int
+    upper: int
+
+    @property
+    def guarantee(self) -> PersonalGuarantee:
+        """What each level pays, from the noise that is drawn."""
+        span = self.upper - self.lower
+        return personal(
+            {
+                name: Guarantee(
+                    events.DiscreteLaplace(self._scale, price * span), Relation.REPLACE_ONE
+                )
+                for name, price in zip(self.menu.names, self.menu.prices, strict=True)
+            }
+        )
+
+    @property
+    def std(self) -> float:
+        """Of the noise, in units of the values."""
+        return DiscreteLaplace(self._scale).std / max(self.menu.prices)
+
+    def _noisy(self, exact: int, bits: Bits | None) -> Fraction:
+        noise = DiscreteLaplace(self._scale).sample(1, system() if bits is None else bits)
+        return Fraction(exact + int(noise[0]), max(self.menu.prices))
+
+    @property
+    def _scale(self) -> Fraction:
+        # epsilon = price * unit for every level, so shift / scale = epsilon for all of them.
+        return (self.upper - self.lower) / self.menu.unit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StretchedSum(_Stretched):
     """A weighted sum of whole numbers between public bounds; made by `stretched_sum`.
 
     Theorem: the release keeps each level's epsilon under replace-one.
@@ -39,10 +74,6 @@ class StretchedSum:
         grows with the values of strict people.
     """
 
-    menu: Priced
-    lower: int
-    upper: int
-
     @property
     def weights(self) -> dict[str, Fraction]:
         """How much a value of each level counts; 1 for the most generous."""
@@ -52,38 +83,19 @@ class StretchedSum:
             for name, price in zip(self.menu.names, self.menu.prices, strict=True)
         }
 
-    @property
-    def guarantee(self) -> PersonalGuarantee:
-        """What each level pays, from the noise that is drawn."""
-        return _paid(self.menu, self.upper - self.lower)
-
-    @property
-    def std(self) -> float:
-        """Of the noise, in units of the sum."""
-        return DiscreteLaplace(self._scale).std / max(self.menu.prices)
-
     def release(self, values: ArrayLike, levels: ArrayLike, *, bits: Bits | None = None) -> float:
         """The noisy weighted sum. Values beyond the bounds are clipped to them."""
-        held = np.asarray(values)
-        if held.ndim != 1 or not np.issubdtype(held.dtype, np.integer):
-            raise OutOfDomain("values must be whole numbers, one for each person.")
+        held = clipped(values, lower=self.lower, upper=self.upper)
         codes = self.menu.codes(levels, len(held))
         most = max(abs(self.lower), abs(self.upper), 1) * max(self.menu.prices)
         if len(held) * most >= 1 << 61:
             raise InvalidArgument("limits have too many digits for exact sums; round them down.")
-        clipped = np.clip(held.astype(object), self.lower, self.upper).astype(np.int64)
-        total = int((np.array(self.menu.prices)[codes] * clipped).sum())
-        noise = DiscreteLaplace(self._scale).sample(1, system() if bits is None else bits)
-        return float(Fraction(total + int(noise[0]), max(self.menu.prices)))
-
-    @property
-    def _scale(self) -> Fraction:
-        # epsilon = price * unit for every level, so shift / scale = epsilon for all of them.
-        return (self.upper - self.lower) / self.menu.unit
+        total = int((np.array(self.menu.prices)[codes] * held).sum())
+        return float(self._noisy(total, bits))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StretchedQuantile:
+class StretchedQuantile(_Stretched):
     """A quantile of whole numbers, pulled towards an anchor; made by `stretched_quantile`.
 
     Theorem: the release keeps each level's epsilon under replace-one.
@@ -99,43 +111,21 @@ class StretchedQuantile:
     Needs: a public list of people, each with a public level. The pull is bias, not noise.
     """
 
-    menu: Priced
     quantile: Fraction
-    lower: int
-    upper: int
     anchor: int
-
-    @property
-    def guarantee(self) -> PersonalGuarantee:
-        """What each level pays, from the noise that is drawn."""
-        return _paid(self.menu, self.upper - self.lower)
-
-    @property
-    def std(self) -> float:
-        """Of the noise, in units of the values."""
-        return DiscreteLaplace(self._scale).std / max(self.menu.prices)
 
     def release(self, values: ArrayLike, levels: ArrayLike, *, bits: Bits | None = None) -> float:
         """The noisy quantile of pulled values. Values beyond the bounds are clipped to them."""
-        exact = self.exact(values, levels)
-        noise = DiscreteLaplace(self._scale).sample(1, system() if bits is None else bits)
-        found = self.anchor + Fraction(exact + int(noise[0]), max(self.menu.prices))
+        found = self.anchor + self._noisy(self.exact(values, levels), bits)
         return float(min(max(found, Fraction(self.lower)), Fraction(self.upper)))
 
     def exact(self, values: ArrayLike, levels: ArrayLike) -> int:
         """Without noise, from the anchor, in units of 1/P: private."""
-        held = np.asarray(values)
-        if held.ndim != 1 or not np.issubdtype(held.dtype, np.integer) or not held.size:
-            raise OutOfDomain("values must be whole numbers, one for each person, at least one.")
+        held = clipped(values, lower=self.lower, upper=self.upper)
+        rank = ranked(held, self.quantile)
         codes = self.menu.codes(levels, len(held))
-        clipped = np.clip(held.astype(object), self.lower, self.upper).astype(np.int64)
-        pulled = np.array(self.menu.prices)[codes] * (clipped - self.anchor)
-        rank = max(1, math.ceil(self.quantile * len(held)))
+        pulled = np.array(self.menu.prices)[codes] * (held - self.anchor)
         return int(np.partition(pulled, rank - 1)[rank - 1])
-
-    @property
-    def _scale(self) -> Fraction:
-        return (self.upper - self.lower) / self.menu.unit
 
 
 def stretched_quantile(
@@ -194,14 +184,3 @@ def _bounds(lower: int, upper: int) -> tuple[int, int]:
     if not low < high <= 2**40:
         raise InvalidArgument(f"lower must be below upper, got {lower} and {upper}.")
     return low, high
-
-
-def _paid(menu: Priced, span: int) -> PersonalGuarantee:
-    """One value moves the result by its price times the range; the noise is for the unit."""
-    scale = span / menu.unit
-    return personal(
-        {
-            name: Guarantee(events.DiscreteLaplace(scale, price * span), Relation.REPLACE_ONE)
-            for name, price in zip(menu.names, menu.prices, strict=True)
-        }
-    )

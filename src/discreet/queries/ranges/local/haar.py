@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.core import check
+from discreet.core.canonical import read_ratio
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
-from discreet.mechanisms.local.catalogue import ratio
 from discreet.noise.law import Ints
 from discreet.queries.ranges.domain import Domain, read
 from discreet.queries.ranges.local.halves import Halves
@@ -101,7 +101,8 @@ class HaarTree(Layered):
 
 def described(*, epsilon: Fraction, domain: dict[str, Any], shares: list[str]) -> HaarTree:
     """The wavelet that `HaarTree.parameters` describes."""
-    return HaarTree(domain=read(domain), epsilon=epsilon, shares=tuple(map(ratio, shares)))
+    told = tuple(read_ratio("shares", share) for share in shares)
+    return HaarTree(domain=read(domain), epsilon=epsilon, shares=told)
 
 
 def haar(*, domain: Domain, epsilon: Number, workload: Workload | None = None) -> HaarTree:

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.core import check
+from discreet.core import canonical, check
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
-from discreet.mechanisms.local.catalogue import ratio, rebuild
+from discreet.mechanisms.local.catalogue import rebuild
 from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.randomiser import VERSION
 from discreet.noise.law import Ints
@@ -123,13 +123,13 @@ def described(
     oracles: list[dict[str, Any]],
 ) -> Tree:
     """The tree that `Tree.parameters` describes."""
-    loss = f"{epsilon.numerator}/{epsilon.denominator}"
+    loss = canonical.ratio(epsilon)
     made = [rebuild({"version": VERSION, "epsilon": loss, **oracle}) for oracle in oracles]
     return Tree(
         domain=read(domain),
         epsilon=epsilon,
         sizes=tuple(sizes),
-        shares=tuple(map(ratio, shares)),
+        shares=tuple(canonical.read_ratio("shares", share) for share in shares),
         oracles=tuple(one for one in made if isinstance(one, Oracle)),
     )
 
