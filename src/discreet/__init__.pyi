@@ -1,6 +1,6 @@
 # The public names, and where each lives: `__init__.py` reads this file when a name is first used.
 
-from discreet import disclosure, local
+from discreet import disclosure, leakage, local, models
 from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
 from discreet.apps.client.connect import connect
 from discreet.core.errors import (
@@ -12,7 +12,7 @@ from discreet.core.errors import (
     RelationMismatch,
     Unsupported,
 )
-from discreet.core.relation import PrivacyUnit, Relation
+from discreet.core.relation import Relation
 from discreet.data.expression import col, when
 from discreet.data.schema import boolean, category, date, integer, real, text
 from discreet.ledger.ledger import Ledger
@@ -36,9 +36,8 @@ from discreet.mechanisms.unbounded import unbounded_mean
 from discreet.mechanisms.weighted import weighted
 from discreet.models import learned
 from discreet.noise.bits import seeded, system
-from discreet.queries import ask
+from discreet.queries import ask, ranges
 from discreet.queries.intervals import doors as intervals
-from discreet.queries.intervals.mean import mean_interval
 from discreet.queries.keys import keys
 from discreet.queries.ranges.grid_release import GridRelease
 from discreet.queries.ranges.question import plan_ranges
@@ -64,7 +63,6 @@ __all__ = [
     "NotCertified",
     "OutOfDomain",
     "PrivacyError",
-    "PrivacyUnit",
     "RangeRelease",
     "Relation",
     "RelationMismatch",
@@ -92,9 +90,10 @@ __all__ = [
     "intervals",
     "keys",
     "laplace",
+    "leakage",
     "learned",
     "local",
-    "mean_interval",
+    "models",
     "noisy_max",
     "permute_and_flip",
     "plan_ranges",
@@ -107,6 +106,7 @@ __all__ = [
     "propose_test_release",
     "pure",
     "randomised_response",
+    "ranges",
     "real",
     "sample_aggregate",
     "seeded",

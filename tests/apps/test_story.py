@@ -70,13 +70,13 @@ def test_an_unknown_case_is_refused_in_one_line():
 
 
 def test_a_missed_or_accused_mechanism_fails_the_command(monkeypatch):
-    from discreet.leakage import audit, cases
+    from discreet.leakage import auditing, catalogue
 
-    good = next(iter(cases.cases()))
+    good = next(iter(catalogue.cases()))
     wrong = type(good)(
         **{name: getattr(good, name) for name in good.__slots__ if name != "broken"}, broken=True
     )
-    monkeypatch.setattr(audit, "registered", lambda: (wrong,))
+    monkeypatch.setattr(auditing, "registered", lambda: (wrong,))
     monkeypatch.setattr("discreet.apps.cli.audit.registered", lambda: (wrong,))
     result = CliRunner().invoke(main, ["audit"])
     assert result.exit_code == 1

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from discreet.core.errors import InvalidArgument
-from discreet.leakage.attack import lower_bound, upper_bound
+from discreet.leakage.attacks import lower_bound, upper_bound
 from discreet.leakage.linear import gaussian_lower_bound
 
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 from discreet.core.errors import InvalidArgument
 from discreet.leakage import exact, local_cases, range_cases, ranges
-from discreet.leakage.audit import FAMILY, audit_case, registered
+from discreet.leakage.auditing import FAMILY, audit_case, registered
 from discreet.leakage.local_cases import Client, client_case, clients
 from discreet.leakage.local_laws import copies_law, noisy_pair, remembered_law, report_law
 from discreet.local.catalogue import KINDS

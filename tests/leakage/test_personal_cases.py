@@ -3,7 +3,7 @@
 import pytest
 
 from discreet.leakage import exact, personal_cases
-from discreet.leakage.audit import FAMILY, audit_case, registered
+from discreet.leakage.auditing import FAMILY, audit_case, registered
 from discreet.leakage.personal_cases import EPSILONS, LEVELS
 
 SOUND, MISTAKEN = personal_cases.sound(), personal_cases.mistaken()

@@ -13,7 +13,7 @@ from scipy import integrate, stats
 from discreet.apps.cli.main import main
 from discreet.leakage import exact, published_cases, published_claims, published_sound
 from discreet.leakage import published_laws as laws
-from discreet.leakage.audit import FAMILY, audit_case, registered
+from discreet.leakage.auditing import FAMILY, audit_case, registered
 from discreet.leakage.case import Case
 
 BROKEN = published_cases.published()

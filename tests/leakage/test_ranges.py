@@ -13,7 +13,7 @@ from scipy import stats
 from discreet.apps.cli.main import main
 from discreet.core.errors import InvalidArgument
 from discreet.leakage import exact, range_cases, ranges
-from discreet.leakage.audit import FAMILY, audit_case, registered
+from discreet.leakage.auditing import FAMILY, audit_case, registered
 from discreet.leakage.case import Case
 from tests.laws import ALPHA, frequency
 

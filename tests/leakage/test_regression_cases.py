@@ -7,7 +7,7 @@ import pytest
 
 from discreet.accounting.guarantee import gdp
 from discreet.leakage import regression_cases
-from discreet.leakage.audit import FAMILY, audit_case, registered
+from discreet.leakage.auditing import FAMILY, audit_case, registered
 from discreet.leakage.regression_cases import (
     by_bounds,
     by_largest,

@@ -10,7 +10,7 @@ from scipy import stats
 
 import discreet
 from discreet.leakage import exact
-from discreet.leakage.audit import FAMILY, audit_case
+from discreet.leakage.auditing import FAMILY, audit_case
 from discreet.leakage.case import Case
 from discreet.models.pate.aggregate import Confident
 from discreet.models.pate.assignment import UNITS, counted, upsampling, weighting

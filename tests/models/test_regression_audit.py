@@ -13,7 +13,7 @@ import pytest
 from discreet.accounting.conversion import gaussian_delta, gaussian_epsilon, gaussian_mu
 from discreet.core.errors import NotCertified
 from discreet.core.relation import Relation
-from discreet.leakage.attack import attack
+from discreet.leakage.attacks import attack
 from discreet.leakage.linear import gaussian_lower_bound
 from discreet.models.regression import Lattice, PrivateLinearRegression, RowMap, Scaling, sums
 from discreet.models.regression.as_published import as_published

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from discreet.leakage.attack import attack
+from discreet.leakage.attacks import attack
 from discreet.models.sgd.laplace import GradientBound, marginal_epsilons, noise_scales
 from discreet.models.sgd.trajectory import trajectory
 

@@ -19,7 +19,7 @@ from discreet.core.errors import (
     RelationMismatch,
 )
 from discreet.core.relation import Relation
-from discreet.leakage.attack import attack
+from discreet.leakage.attacks import attack
 from discreet.mechanisms.laplace import laplace
 from discreet.models.sgd.features import FEATURE_BITS
 from discreet.models.sgd.laplace_steps import laplace_descent

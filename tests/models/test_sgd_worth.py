@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from discreet.core.relation import Relation
-from discreet.leakage.attack import Finding, attack
+from discreet.leakage.attacks import Finding, attack
 from discreet.mechanisms.gaussian import gaussian
 from discreet.models.sgd import PrivateLogisticRegression, train
 from discreet.models.sgd.budget import Budget, cost, noise_for

@@ -28,7 +28,7 @@ from discreet.core.errors import (
 )
 from discreet.core.relation import Relation
 from discreet.leakage import exact
-from discreet.leakage.audit import audit_case
+from discreet.leakage.auditing import audit_case
 from discreet.leakage.case import Case
 from discreet.ledger.account import Receipt
 from discreet.noise.bits import seeded

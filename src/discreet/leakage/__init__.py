@@ -1,1 +1,5 @@
-"""How much is really learnt: exact and statistical audits, precision and timing probes."""
+"""How much is really learnt: exact and statistical audits, attacks, leakage of time series."""
+
+from discreet.core.names import offered
+
+__getattr__, __dir__, __all__ = offered(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from discreet.leakage.attack import Claimed
+from discreet.leakage.attacks import Claimed
 from discreet.leakage.exact import Pair
 
 Draw: TypeAlias = Callable[[Any, int, int], object]

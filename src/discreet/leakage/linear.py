@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from discreet.core.check import probability
 from discreet.core.errors import InvalidArgument
-from discreet.leakage.attack import lower_bound, upper_bound
+from discreet.leakage.attacks import lower_bound, upper_bound
 from discreet.leakage.features import Floats
 
 

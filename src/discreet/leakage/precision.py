@@ -17,7 +17,7 @@ from scipy import stats
 
 from discreet.core.check import count
 from discreet.core.errors import InvalidArgument
-from discreet.leakage.attack import Run, lower_bound, upper_bound
+from discreet.leakage.attacks import Run, lower_bound, upper_bound
 from discreet.leakage.features import NO_BIT, Floats, lowest_bit
 
 Cell: TypeAlias = NDArray[np.int64]

@@ -1,5 +1,9 @@
-"""Fitted things, in the style of scikit-learn: regression and private gradient descent.
+"""Fitted things, in the style of scikit-learn: regression, private gradient descent, voting.
 
 Needs the extra ``discreet[models]``. Bounds are declared, noise is drawn on a grid, and every fit
 states its guarantee and can be charged to an account.
 """
+
+from discreet.core.names import offered
+
+__getattr__, __dir__, __all__ = offered(__name__)

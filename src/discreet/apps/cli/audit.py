@@ -12,7 +12,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from discreet.core.errors import InvalidArgument
-from discreet.leakage.audit import Row, audit, registered
+from discreet.leakage.auditing import Row, audit, registered
 from discreet.leakage.case import Case
 from discreet.leakage.published_cases import cases as published_cases
 from discreet.leakage.published_claims import Claim, claims

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from discreet.apps.cli import plan, release
 from discreet.apps.cli.audit import chosen, table
-from discreet.leakage.audit import audit
+from discreet.leakage.auditing import audit
 from discreet.mechanisms.laplace import laplace
 
 _GIVEN = ("health.parquet", "health.toml", "README.md")

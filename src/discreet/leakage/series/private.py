@@ -64,10 +64,7 @@ class Plan:
         return rows.sum(axis=0), np.array(products)
 
     def _rows(self, values: Floats) -> Ints:
-        column, t = self.column, self.times
-        with np.errstate(over="ignore"):
-            steps = np.floor(np.ldexp(values, -column.exponent) + 0.5)
-        inside = np.clip(steps, column.first, column.first + column.span).astype(np.int64)
+        t, inside = self.times, self.column.places(values)
         # Around each person's own mean, rounded; no float decides.
         centred = (2 * (t * inside - inside.sum(axis=1, keepdims=True)) + t) // (2 * t)
         square = (centred**2).sum(axis=1)
@@ -190,9 +187,8 @@ def plan_fit(
 ) -> Plan:
     """Noise for a private fit of a panel of this shape; see `private_fit`."""
     paid = budget(epsilon=epsilon, delta=delta, rho=rho)
-    n, t, p = count("people", people), count("times", times), count("order", order)
-    if t < p + 2:
-        raise OutOfDomain(f"panel must have at least {p + 2} times for order {p}, got {t}.")
+    n, t = count("people", people), count("times", times)
+    p = order_of(order, times=t)
     column = grid_of(bounds)
     largest = t * (column.span + 1) ** 2 // 4
     if spread is not None:
@@ -279,6 +275,14 @@ def private_fit(  # noqa: PLR0913 - each is a public choice with a name
         private=source.private,
         receipt=None if held is None else held.receipt,
     )
+
+
+def order_of(order: int, *, times: int) -> int:
+    """How many lags, of which there must be enough in the panel."""
+    p = count("order", order)
+    if times < p + 2:
+        raise OutOfDomain(f"panel must have at least {p + 2} times for order {p}, got {times}.")
+    return p
 
 
 def shape_of(panel: ArrayLike) -> tuple[int, int]:

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import count
-from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
+from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.leakage.series.fit import checked_panel
 from discreet.leakage.series.model import VAR, Floats
-from discreet.leakage.series.private import grid_of, shape_of
+from discreet.leakage.series.private import grid_of, order_of, shape_of
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.column import Column
 from discreet.noise.bits import Bits, system
@@ -71,10 +70,7 @@ def statistics(values: Floats, *, column: Column, order: int) -> Ints:
     Values are counted from the middle of the range, in half steps. Their sums are multiplied by the
     largest value, so that they are of the size of products and get noise of that size.
     """
-    with np.errstate(over="ignore"):
-        steps = np.floor(np.ldexp(values, -column.exponent) + 0.5)
-    inside = np.clip(steps, column.first, column.first + column.span).astype(np.int64)
-    x = 2 * (inside - column.first) - column.span
+    x = 2 * column.places(values) - column.span
     n, t = x.shape
     parts = [x.sum(axis=1) * column.span, (x @ x.T)[np.triu_indices(n)]]
     parts += [(x[:, k:] @ x[:, : t - k].T).ravel() for k in range(1, order + 1)]
@@ -102,9 +98,7 @@ def private_full_fit(
     source = system() if bits is None else bits
     paid = budget(epsilon=epsilon, delta=delta, rho=rho)
     n, t = shape_of(panel)
-    p = count("order", order)
-    if t < p + 2:
-        raise OutOfDomain(f"panel must have at least {p + 2} times for order {p}, got {t}.")
+    p = order_of(order, times=t)
     column = grid_of(bounds)
     half = column.span
     if t * half**2 > _LARGEST_SUM:

@@ -162,10 +162,7 @@ def _noise(whitening: Whitening, *, times: int | None = None) -> Additive:
 
 def _totals(values: Floats, column: Column) -> Ints:
     """Of all people, from the middle of the range, in half steps."""
-    with np.errstate(over="ignore"):
-        steps = np.floor(np.ldexp(values, -column.exponent) + 0.5)
-    inside = np.clip(steps, column.first, column.first + column.span).astype(np.int64)
-    result: Ints = (2 * (inside - column.first) - column.span).sum(axis=0)
+    result: Ints = (2 * column.places(values) - column.span).sum(axis=0)
     return result
 
 

@@ -1,1 +1,5 @@
-"""Counts of ranges and of streams on ordered domains."""
+"""Counts of ranges, of rectangles and of streams on ordered domains."""
+
+from discreet.core.names import offered
+
+__getattr__, __dir__, __all__ = offered(__name__)

@@ -18,8 +18,8 @@ from discreet.leakage import (
     regression_cases,
     variants,
 )
-from discreet.leakage import cases as own
-from discreet.leakage.attack import Finding, Point, attack, claim_points
+from discreet.leakage import catalogue as own
+from discreet.leakage.attacks import Finding, Point, attack, claim_points
 from discreet.leakage.case import Case
 
 Verdict: TypeAlias = Literal["holds", "not refuted", "BROKEN", "MISSED", "ACCUSED"]

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from discreet.core.errors import InvalidArgument
-from discreet.leakage.attack import attack, claim_points, lower_bound, upper_bound
+from discreet.leakage.attacks import attack, claim_points, lower_bound, upper_bound
 from discreet.leakage.features import Columns
 from discreet.leakage.variants import laplace_integers
 

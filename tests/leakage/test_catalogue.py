@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.leakage import cases, exact, outputs
-from discreet.leakage.audit import FAMILY, audit_case, registered
+from discreet.leakage import catalogue, exact, outputs
+from discreet.leakage.auditing import FAMILY, audit_case, registered
 from discreet.leakage.case import Case
 from discreet.leakage.lattice import discrete_laplace, listed
 from discreet.leakage.precision import precision_attack, timing_probe
@@ -23,13 +23,13 @@ from discreet.mechanisms.threshold import above_threshold
 from discreet.mechanisms.truncated import truncated_laplace
 from discreet.noise.bits import SeededBits, seeded
 
-OWN = cases.cases()
+OWN = catalogue.cases()
 BY_NAME = {case.name: case for case in OWN}
 
 
 def verdict(case: Case) -> str:
     # Where every output is a release of its own, sums are the sharper check: few samples do.
-    samples = min(case.samples, 500) if case.samples <= cases.ONE_BY_ONE else case.samples
+    samples = min(case.samples, 500) if case.samples <= catalogue.ONE_BY_ONE else case.samples
     return audit_case(case, failure=FAMILY / 100, samples=samples, seed=5).verdict
 
 
@@ -70,7 +70,7 @@ def test_exact_laws_keep_the_claim_and_use_it(case: Case) -> None:
 @pytest.mark.parametrize(("left", "right"), [(0.0, 1.0), (1 / 3, -2 / 3), (0.1, 0.1 + 2**-30)])
 def test_rounded_laplace_law_is_listed_without_cancellation(left: float, right: float) -> None:
     mechanism = laplace(sensitivity=1, epsilon=1, on="reals", grid=2**-8)
-    laws = cases.rounded_laplace_laws(mechanism, left, right)
+    laws = catalogue.rounded_laplace_laws(mechanism, left, right)
     assert laws.left.sum() == pytest.approx(1, abs=1e-12)
     assert laws.right.sum() == pytest.approx(1, abs=1e-12)
     found = exact.epsilon(laws)
@@ -101,7 +101,9 @@ MUTANTS = {
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_noise_ten_per_cent_too_small_is_accused_by_samples_alone(name: str) -> None:
-    mutant = dataclasses.replace(BY_NAME[name], draw=cases.additive_draw(MUTANTS[name]), laws=None)
+    mutant = dataclasses.replace(
+        BY_NAME[name], draw=catalogue.additive_draw(MUTANTS[name]), laws=None
+    )
     assert verdict(mutant) == "ACCUSED"
 
 
@@ -129,7 +131,7 @@ def test_a_truncation_one_step_too_narrow_is_accused_by_sums() -> None:
 def test_choices_follow_our_own_enumeration(make, scores) -> None:
     """Two routes to the law agree, and the sampler follows it cell by cell."""
     mechanism = make(sensitivity=1, epsilon=1)
-    law = cases.selection_law(mechanism, scores)
+    law = catalogue.selection_law(mechanism, scores)
     assert mechanism.probabilities(scores) == pytest.approx(list(law.values()), abs=1e-12)
     n, bits = 2000, seeded(3)
     seen = Counter(mechanism.release(scores, bits=bits) for _ in range(n))
@@ -137,7 +139,7 @@ def test_choices_follow_our_own_enumeration(make, scores) -> None:
     for i, p in law.items():
         assert stats.binomtest(seen[i], n, min(p, 1.0)).pvalue > level
     # The check can fail: the law at twice the weight is refused.
-    twice = cases.selection_law(make(sensitivity=1, epsilon=2), scores)
+    twice = catalogue.selection_law(make(sensitivity=1, epsilon=2), scores)
     if len(set(scores)) > 1:
         assert min(stats.binomtest(seen[i], n, p).pvalue for i, p in twice.items()) < level
 
@@ -171,7 +173,7 @@ def test_low_bits_tell_nothing(kind: str, scale: float) -> None:
         mechanism = laplace(sensitivity=scale, epsilon=1, on="reals")
     else:
         mechanism = gaussian(sensitivity=scale, mu=1, on="reals")
-    draw = cases.additive_draw(mechanism)
+    draw = catalogue.additive_draw(mechanism)
     seeds = iter(range(10**6))
     for right in (scale, scale / 3, -scale * math.pi / 4):
         found = precision_attack(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet.leakage import broken, exact, variants
-from discreet.leakage.audit import FAMILY, audit, audit_case
+from discreet.leakage.auditing import FAMILY, audit, audit_case
 from discreet.leakage.case import Case
 from discreet.leakage.lattice import discrete_laplace
 

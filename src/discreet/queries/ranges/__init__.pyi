@@ -1,0 +1,22 @@
+from discreet.queries.ranges import grid, workload
+from discreet.queries.ranges.coarse import coarsened, merged
+from discreet.queries.ranges.domain import bins, dates, integers, ordered
+from discreet.queries.ranges.grid_release import GridRelease
+from discreet.queries.ranges.question import plan_ranges
+from discreet.queries.ranges.release import RangeRelease
+from discreet.queries.ranges.stream_plan import plan_stream
+
+__all__ = [
+    "GridRelease",
+    "RangeRelease",
+    "bins",
+    "coarsened",
+    "dates",
+    "grid",
+    "integers",
+    "merged",
+    "ordered",
+    "plan_ranges",
+    "plan_stream",
+    "workload",
+]
