@@ -21,7 +21,7 @@ from discreet.core import events
 from discreet.core.check import count, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number, exp_minus, round_up
-from discreet.core.relation import Relation
+from discreet.core.relation import Relation, trusted
 from discreet.mechanisms import divergence
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
 from discreet.mechanisms.values import clamped_sum, read
@@ -196,11 +196,7 @@ def partition_selection(
 
 def _moved(groups: int, relation: Relation) -> int:
     """How many counts one step of the relation moves, each by one."""
-    if relation is Relation.ADD_REMOVE:
-        return groups
-    if relation is Relation.REPLACE_ONE:
-        return 2 * groups
-    raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
+    return 2 * groups if trusted(relation) is Relation.REPLACE_ONE else groups
 
 
 def _event(noise: Noise, moved: int) -> events.DiscreteLaplace | events.DiscreteGaussian:
