@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -184,8 +184,9 @@ def write(found: list[Cell]) -> None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Lines of `python -m benchmarks regression --json`, in the place of a new run.",
 )
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.option("--update-docs", is_flag=True, help="Write page and figure.")
-def main(*, folder: Path | None, results: Path | None, update_docs: bool) -> None:
+def main(*, folder: Path | None, results: Path | None, as_json: bool, update_docs: bool) -> None:
     """Compare prediction errors on real tables."""
     wanted = cases(folder)
     if results is not None:
@@ -197,7 +198,8 @@ def main(*, folder: Path | None, results: Path | None, update_docs: bool) -> Non
     found = cells(rows, wanted)
     if update_docs:
         write(found)
-    click.echo("\n".join((summary(found), "", *markdown(found))))
+    told = [json.dumps(asdict(cell)) for cell in found]
+    click.echo("\n".join(told if as_json else (summary(found), "", *markdown(found))))
 
 
 if __name__ == "__main__":

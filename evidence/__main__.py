@@ -9,8 +9,8 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from evidence import page
-from evidence.steps import ROOT, Outcome, Step, run, steps
+from evidence import page, part
+from evidence.steps import ROOT, Outcome, Step, kept, run, steps
 
 _FOLDER = ROOT / "build" / "evidence"
 
@@ -24,10 +24,7 @@ def main(*, quick: bool, data: Path | None, only: str, limit: float) -> None:
     """Collect the evidence; 1 if anything failed or did not run."""
     _FOLDER.mkdir(parents=True, exist_ok=True)
     planned = steps(_FOLDER, quick=quick, data=data)
-    outcomes: dict[str, Outcome] = {
-        one.file.name: Outcome(step=one, code=0 if one.file.exists() else -1, seconds=0.0)
-        for one in planned
-    }
+    outcomes: dict[str, Outcome] = {one.file.name: kept(one) for one in planned}
     todo = [one for one in planned if only in f"{one.kind} {one.name}"]
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
@@ -47,8 +44,8 @@ def main(*, quick: bool, data: Path | None, only: str, limit: float) -> None:
         for step in todo:
             if step.alone:
                 work(step)
-    good = page.write(list(outcomes.values()), quick=quick)
-    console.print(f"Written: {page.FOLDER.relative_to(ROOT)}")
+    good = page.write(list(outcomes.values()))
+    console.print(f"Written: {part.FOLDER.relative_to(ROOT)}")
     raise SystemExit(0 if good else 1)
 
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from benchmarks.cases import SUITES
+from benchmarks.page import machine
 from discreet.studies.catalogue import PLANS
 
 Kind: TypeAlias = Literal["study", "audit", "benchmark"]
@@ -24,51 +30,97 @@ class Step:
     name: str
     command: tuple[str, ...]
     file: Path
-    printed: bool
+    quick: bool = False
+    lacks: tuple[str, ...] = ()
+    """Public files that a study would read and was not given."""
+
+    @property
+    def printed(self) -> bool:
+        """Whether what is kept is what it prints."""
+        return self.kind != "study"
 
     @property
     def alone(self) -> bool:
         """Times are compared, so nothing else may run beside it."""
         return self.kind == "benchmark"
 
+    @property
+    def record(self) -> Path:
+        """How the last run ended, beside what it wrote."""
+        return self.file.with_suffix(".run")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a step ended. ``told``: the last lines of what it said when it failed."""
+    """How a step ended, when, and of which version. ``told``: what it said when it failed."""
 
     step: Step
     code: int
     seconds: float
     told: str = ""
+    day: str = ""
+    version: str = ""
+    machine: str = ""
 
 
 def steps(folder: Path, *, quick: bool, data: Path | None) -> tuple[Step, ...]:
-    """All of them, the longest studies first."""
-    discreet = (sys.executable, "-m", "discreet")
-    made = []
+    """All of them."""
+    return (
+        *_studies(folder, quick=quick, data=data),
+        *_audits(folder),
+        *_benchmarks(folder, quick=quick),
+    )
+
+
+def _studies(folder: Path, *, quick: bool, data: Path | None) -> Iterator[Step]:
     for name, plan in PLANS.items():
         file = folder / f"study-{name}.json"
         given = ("--data", str(data)) if data is not None and plan.files else ()
         less = ("--quick",) if quick else ()
-        command = (*discreet, "study", name, *less, *given, "--json", str(file))
-        made.append(Step(kind="study", name=name, command=command, file=file, printed=False))
+        yield Step(
+            kind="study",
+            name=name,
+            command=(*_DISCREET, "study", name, *less, *given, "--json", str(file)),
+            file=file,
+            quick=quick,
+            lacks=tuple(one for one in plan.files if data is None or not (data / one).exists()),
+        )
+
+
+def _audits(folder: Path) -> Iterator[Step]:
     for name, extra in (("mechanisms", ()), ("published", ("--published",))):
-        file = folder / f"audit-{name}.jsonl"
-        command = (*discreet, "audit", *extra, "--json")
-        made.append(Step(kind="audit", name=name, command=command, file=file, printed=True))
-    for name in SUITES:
+        command = (*_DISCREET, "audit", *extra, "--json")
+        yield Step(kind="audit", name=name, command=command, file=folder / f"audit-{name}.jsonl")
+
+
+def _benchmarks(folder: Path, *, quick: bool) -> Iterator[Step]:
+    """The suites, and the comparisons that have pages of their own; all write into those pages."""
+    once = ("--repeat", "1") if quick else ("--update-docs",)
+    asked = {name: ("benchmarks", name, "--json", *once) for name in SUITES}
+    regression = str(folder / "benchmark-regression.jsonl")
+    less = {
+        "regression-comparison": ("--results", regression),
+        "learned-comparison": ("--only", "median") if quick else (),
+        "serve": ("--analysts", "5", "--seconds", "30", "--rows", "10000") if quick else (),
+    }
+    for name, extra in less.items():
+        module = f"benchmarks.{name.partition('-')[0]}"
+        asked[name] = (module, "--json", *extra, *(() if quick else ("--update-docs",)))
+    for name, words in asked.items():
         file = folder / f"benchmark-{name}.jsonl"
-        once = ("--repeat", "1") if quick else ()
-        command = (sys.executable, "-m", "benchmarks", name, "--json", *once)
-        made.append(Step(kind="benchmark", name=name, command=command, file=file, printed=True))
-    return tuple(made)
+        command = (sys.executable, "-m", *words)
+        yield Step(kind="benchmark", name=name, command=command, file=file, quick=quick)
+
+
+_DISCREET = (sys.executable, "-m", "discreet")
 
 
 def run(step: Step, *, limit_s: float) -> Outcome:
     """Run a step to its end; a file of an earlier run never stands in for a failed one."""
-    step.file.unlink(missing_ok=True)
+    for old in (step.file, step.record):
+        old.unlink(missing_ok=True)
     fresh = step.file.with_suffix(".part")
-    began = time.monotonic()
+    where, began = machine(), time.monotonic()
     try:
         with fresh.open("w", encoding="utf-8") as out:
             done = subprocess.run(  # noqa: S603 - our own commands
@@ -87,9 +139,48 @@ def run(step: Step, *, limit_s: float) -> Outcome:
         fresh.replace(step.file)
     else:
         fresh.unlink()
-    return Outcome(
+    outcome = Outcome(
         step=step,
         code=code,
         seconds=time.monotonic() - began,
         told="" if code == 0 else " ".join(told.split()[-60:]),
+        day=f"{datetime.now(tz=UTC):%d %B %Y}",
+        version=_version(),
+        machine=where,
     )
+    keep(outcome)
+    return outcome
+
+
+def keep(outcome: Outcome) -> None:
+    """Write down how a step ended."""
+    told = asdict(outcome)
+    told["step"] = {"quick": outcome.step.quick, "lacks": outcome.step.lacks}
+    outcome.step.record.write_text(json.dumps(told, indent=1), encoding="utf-8")
+
+
+def kept(step: Step) -> Outcome:
+    """How the last run of a step ended: nothing is assumed of a file without a record."""
+    if not step.record.exists():
+        return Outcome(step=step, code=-1, seconds=0.0, told="not run")
+    told = json.loads(step.record.read_text(encoding="utf-8"))
+    was = told.pop("step")
+    then = replace(step, quick=was["quick"], lacks=tuple(was["lacks"]))
+    return Outcome(step=then, **told)
+
+
+def _version() -> str:
+    """Of the package, and the commit where there is one."""
+    number = version("discreet")
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        return number
+
+    def said(*words: str) -> str:
+        command = (git, *words)
+        return subprocess.run(  # noqa: S603 - our own commands
+            command, cwd=ROOT, capture_output=True, text=True, check=False
+        ).stdout.strip()
+
+    changed = " and changes" if said("status", "--porcelain", "--", "src") else ""
+    return f"{number} ({said('rev-parse', '--short=7', 'HEAD')}{changed})"

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
-from evidence.page import table
+from evidence.markdown import table
 from evidence.steps import ROOT
 
 _Scope: TypeAlias = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
