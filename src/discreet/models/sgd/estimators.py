@@ -2,48 +2,40 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 from abc import abstractmethod
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self
 
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from discreet.core.check import count, non_negative, positive
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
-from discreet.ledger.account import Account, Reservation
+from discreet.ledger.account import Account
+from discreet.ledger.charged import charged
 from discreet.mechanisms.gaussian import gaussian
 from discreet.mechanisms.mechanism import Certificate, Check
 from discreet.models.inputs import (
     Bounds,
     Floats,
     doubles,
-    matrix_shape,
-    names_of,
-    same_rows,
-    shaped,
 )
 from discreet.models.sgd.budget import Budget
 from discreet.models.sgd.features import FeatureMap
+from discreet.models.sgd.mapped import MappedEstimator
 from discreet.models.sgd.objectives import Objective
 from discreet.models.sgd.plan import Plan, Wishes, make_plan
 from discreet.models.sgd.train import descend
-from discreet.noise.bits import Bits, system
-from discreet.tables.charge import reserved
-
-_SHARED = ("account", "bits")
+from discreet.noise.bits import Bits
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PrivateDescent(BaseEstimator):
+class PrivateDescent(MappedEstimator):
     """Linear models by private gradient descent. Use one of the estimators made of it.
 
     ``epsilon`` with ``delta`` (or ``rho``, or ``mu``) is what a fit may cost. ``bounds`` are the
@@ -82,23 +74,15 @@ class PrivateDescent(BaseEstimator):
         Needs: at most ``rows_per_unit`` rows of each unit of privacy, which is not checked here;
             declared bounds; targets as declared.
         """
-        self.__dict__.pop("theta_", None)  # a fit that fails leaves none, not half of an old one
-        table = shaped("X", X)
-        matrix_shape(table)
-        validate_data(self, X, reset=True, skip_check_array=True)
-        targets = self._target_array(y)
-        same_rows(table, targets)
-        names = names_of(X)
+        table, targets, mapped = self._start(X, y)
         plan = self.plan(features=table.shape[1], rows=self._public_rows(len(table)))
-        mapped = self._feature_map(table.shape[1], names)
-        source = system() if self.bits is None else self.bits
-        with self._reserved(plan, source) as held:
+        source = self._source
+        with charged(self.account, plan.guarantee, label=self.label, bits=source) as held:
             rows = self._rows(plan, len(table), source)
             read = mapped.steps(doubles("X", table))
             theta = descend(read, self._whole_targets(targets), run=plan.run(rows), bits=source)
         self._keep(theta, mapped, plan, rows)
-        if isinstance(held, Reservation):
-            self.receipt_ = held.receipt
+        self.receipt_ = None if held is None else held.receipt
         return self
 
     def plan(self, *, features: int, rows: int | None = None) -> Plan:
@@ -157,20 +141,12 @@ class PrivateDescent(BaseEstimator):
         """The loss, penalty included."""
 
     @abstractmethod
-    def _target_array(self, y: object) -> NDArray[Any]:
-        """Targets as they are given, of the right shape; no value is read for an error."""
-
-    @abstractmethod
     def _whole_targets(self, y: NDArray[Any]) -> Floats:
         """Targets as the objective wants them."""
 
     @abstractmethod
     def _usual(self, columns: int) -> float:
         """The usual length of a mapped row."""
-
-    @abstractmethod
-    def _row_norm(self, columns: int) -> float:
-        """The greatest length of a mapped row."""
 
     @abstractmethod
     def _clip(self, columns: int) -> float:
@@ -187,22 +163,7 @@ class PrivateDescent(BaseEstimator):
 
     def _margins(self, X: object) -> Floats:
         check_is_fitted(self, "theta_")
-        table = shaped("X", X)
-        matrix_shape(table)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        if not len(table):
-            raise InvalidArgument("X has 0 sample(s) while a minimum of 1 is required.")
-        rows = self.feature_map_.rows(doubles("X", table))
-        return self.plan_.objective.margins(self.theta_, rows)
-
-    def _feature_map(self, columns: int, names: tuple[str, ...] | None) -> FeatureMap:
-        return FeatureMap.of(
-            self.bounds,
-            columns=columns,
-            names=names,
-            intercept=bool(self.fit_intercept),
-            row_norm=self._row_norm(columns),
-        )
+        return self._margins_of(self.plan_.objective, X)
 
     def _public_rows(self, present: int) -> int | None:
         if self.rows is not None:
@@ -218,18 +179,13 @@ class PrivateDescent(BaseEstimator):
         counter = gaussian(sensitivity=1, mu=1 / plan.counting, on="integers")
         return max(float(counter.release(present, bits=bits)), float(plan.counting))
 
-    def _reserved(self, plan: Plan, bits: Bits) -> AbstractContextManager[Reservation | None]:
-        if self.account is None:
-            return nullcontext()
-        return reserved(self.account, plan.guarantee, label=self.label, bits=bits)
-
     def _one_column(self, y: NDArray[Any]) -> NDArray[Any]:
         """Targets as a flat array; a table of one column is taken with a warning."""
         if y.ndim == 2 and y.shape[1] == 1:
             warnings.warn(
                 "A column-vector y was passed when a 1d array was expected.",
                 DataConversionWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
             return y[:, 0]
         if y.ndim != 1:
@@ -244,12 +200,3 @@ class PrivateDescent(BaseEstimator):
     def _declared(self, name: str) -> float | None:
         given = getattr(self, name)
         return None if given is None else float(positive(name, given))
-
-    def __sklearn_clone__(self) -> Self:
-        """An unfitted copy; the account and the bits are shared, not copied."""
-        return type(self)(
-            **{
-                name: value if name in _SHARED else copy.deepcopy(value)
-                for name, value in self.get_params(deep=False).items()
-            }
-        )

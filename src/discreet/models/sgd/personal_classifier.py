@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.personal import PersonalGuarantee
 from discreet.core.check import count
 from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.core.relation import Relation
-from discreet.ledger.account import Reservation
+from discreet.ledger.charged import charged
 from discreet.mechanisms.mechanism import Certificate, Check
-from discreet.models.inputs import doubles, matrix_shape, names_of, same_rows, shaped
+from discreet.models.inputs import doubles
 from discreet.models.sgd.classifier import PrivateLogisticRegression
 from discreet.models.sgd.personal import (
     PersonalDescent,
@@ -27,8 +25,6 @@ from discreet.models.sgd.personal import (
     personal_descent,
 )
 from discreet.models.sgd.plan import Plan
-from discreet.noise.bits import Bits, system
-from discreet.tables.charge import reserved
 
 _OWN = ("limits", "people", "way")
 
@@ -67,12 +63,7 @@ class PersonalLogisticRegression(PrivateLogisticRegression):
 
         What can be refused without reading a value is refused before paying.
         """
-        self.__dict__.pop("theta_", None)
-        table = shaped("X", X)
-        matrix_shape(table)
-        validate_data(self, X, reset=True, skip_check_array=True)
-        targets = self._target_array(y)
-        same_rows(table, targets)
+        table, targets, mapped = self._start(X, y)
         if levels is None:
             raise InvalidArgument("levels must be given: the level of each record.")
         chosen = np.asarray(levels).astype(str)
@@ -81,18 +72,16 @@ class PersonalLogisticRegression(PrivateLogisticRegression):
         planned = self.personal_plan(features=table.shape[1])
         if not set(np.unique(chosen).tolist()) <= set(planned.rates):
             raise InvalidArgument(f"levels must be among {', '.join(planned.rates)}.")
-        mapped = self._feature_map(table.shape[1], names_of(X))
-        source = system() if self.bits is None else self.bits
-        with self._paid(planned.guarantee, source) as held:
+        source, cost = self._source, planned.guarantee.worst
+        with charged(self.account, cost, label=self.label, bits=source) as held:
             read = mapped.steps(doubles("X", table))
             whole = self._whole_targets(targets)
             theta = descend_personal(read, whole, chosen, plan=planned, bits=source)
         self.personal_plan_ = planned
         self._keep(theta, mapped, self._open_plan(table.shape[1]), planned.run.rows)
         self.personal_guarantee_ = planned.guarantee
-        self.guarantee_ = planned.guarantee.worst
-        if isinstance(held, Reservation):
-            self.receipt_ = held.receipt
+        self.guarantee_ = cost
+        self.receipt_ = None if held is None else held.receipt
         return self
 
     def personal_plan(self, *, features: int) -> PersonalDescent:
@@ -149,10 +138,3 @@ class PersonalLogisticRegression(PrivateLogisticRegression):
         if hasattr(self, "classes_"):
             same.classes_ = self.classes_
         return same.plan(features=features, rows=rows)
-
-    def _paid(
-        self, cost: PersonalGuarantee, bits: Bits
-    ) -> AbstractContextManager[Reservation | None]:
-        if self.account is None:
-            return nullcontext()
-        return reserved(self.account, cost.worst, label=self.label, bits=bits)

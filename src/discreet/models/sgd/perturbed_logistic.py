@@ -6,50 +6,46 @@ batches of which only the end is published.
 
 from __future__ import annotations
 
-import copy
 import math
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, Self, TypeAlias
 
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.core.check import count, positive
 from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.core.relation import Relation
-from discreet.ledger.account import Account, Reservation
+from discreet.ledger.account import Account
+from discreet.ledger.charged import charged
 from discreet.mechanisms.mechanism import Certificate
 from discreet.models.inputs import (
     Bounds,
     Floats,
     doubles,
-    matrix_shape,
-    names_of,
-    same_rows,
     shaped,
 )
 from discreet.models.sgd import labels
-from discreet.models.sgd.features import FeatureMap, usual_norm
+from discreet.models.sgd.features import usual_norm
 from discreet.models.sgd.full_batch import NoisyDescent, noisy_descent
 from discreet.models.sgd.laplace_steps import LaplaceDescent, laplace_descent
+from discreet.models.sgd.mapped import MappedEstimator
 from discreet.models.sgd.objectives import Logistic, Objective, Softmax
 from discreet.models.sgd.perturbed import OutputPerturbation, output_perturbation
 from discreet.models.sgd.schedule import PowerSchedule
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits
 
 Method: TypeAlias = Literal["output", "last iterate", "laplace steps"]
 Release: TypeAlias = OutputPerturbation | NoisyDescent | LaplaceDescent
-_SHARED = ("account", "bits")
 # Margins of a fitted classifier usually spread this much.
 _SPREAD = 2.5
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
+class PerturbedLogisticRegression(ClassifierMixin, MappedEstimator):
     """Logistic regression whose privacy rests on strong convexity, or on Laplace noise.
 
     ``method``: "laplace steps" is full-batch descent under pure ``epsilon``; "output" adds noise
@@ -85,23 +81,16 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
             one by one by public numbers.
         Needs: one row for each unit of privacy; declared bounds and classes.
         """
-        self.__dict__.pop("theta_", None)  # a fit that fails leaves none, not half of an old one
-        validate_data(self, X, reset=True, skip_check_array=True)
-        table = shaped("X", X)
-        matrix_shape(table)
-        given = self._read_labels(y)
-        same_rows(table, given)
+        table, given, mapped = self._start(X, y)
         mechanism = self.plan(table.shape[1], rows=self._rows(len(table)))
-        mapped = self._feature_map(table.shape[1], names_of(X))
-        source = system() if self.bits is None else self.bits
-        with self._reserved(mechanism, source) as held:
+        source, label = self._source, self.label or f"fit {type(self).__name__}"
+        with charged(self.account, mechanism.guarantee, label=label, bits=source) as held:
             read = mapped.rows(doubles("X", table))
             theta = mechanism.release(read, labels.places(given, self.classes_), bits=source)
         self.theta_, self.feature_map_, self.mechanism_ = theta, mapped, mechanism
         self.guarantee_ = mechanism.guarantee
         self.coef_, self.intercept_ = mapped.in_units(theta)
-        if isinstance(held, Reservation):
-            self.receipt_ = held.receipt
+        self.receipt_ = None if held is None else held.receipt
         return self
 
     def plan(self, columns: int, *, rows: int) -> Release:
@@ -145,13 +134,7 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: object) -> Floats:
         """Margins: of the second class against the first, or one for each of several classes."""
         check_is_fitted(self, "theta_")
-        table = shaped("X", X)
-        matrix_shape(table)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        if not len(table):
-            raise InvalidArgument("X has 0 sample(s) while a minimum of 1 is required.")
-        rows = self.feature_map_.rows(doubles("X", table))
-        return self.mechanism_.objective.margins(self.theta_, rows)
+        return self._margins_of(self.mechanism_.objective, X)
 
     def predict_proba(self, X: object) -> Floats:
         """Probabilities of the classes, one row for each of X."""
@@ -225,7 +208,7 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
     def _labels(self) -> NDArray[Any]:
         return labels.declared(self.classes, found=getattr(self, "classes_", None))
 
-    def _read_labels(self, y: object) -> NDArray[Any]:
+    def _target_array(self, y: object) -> NDArray[Any]:
         """Labels as they are given; their values are looked at only where they are public."""
         if y is None:
             raise InvalidArgument("requires y to be passed, but the target y is None.")
@@ -255,29 +238,3 @@ class PerturbedLogisticRegression(ClassifierMixin, BaseEstimator):
         if self.row_norm is not None:
             return float(positive("row_norm", self.row_norm))
         return usual_norm(columns, intercept=bool(self.fit_intercept))
-
-    def _feature_map(self, columns: int, names: tuple[str, ...] | None) -> FeatureMap:
-        return FeatureMap.of(
-            self.bounds,
-            columns=columns,
-            names=names,
-            intercept=bool(self.fit_intercept),
-            row_norm=self._row_norm(columns),
-        )
-
-    def _reserved(
-        self, mechanism: Release, bits: Bits
-    ) -> AbstractContextManager[Reservation | None]:
-        if self.account is None:
-            return nullcontext()
-        label = self.label or f"fit {type(self).__name__}"
-        return self.account.reserve(mechanism.guarantee, label=label, private=bits.private)
-
-    def __sklearn_clone__(self) -> Self:
-        """An unfitted copy; the account and the bits are shared, not copied."""
-        return type(self)(
-            **{
-                name: value if name in _SHARED else copy.deepcopy(value)
-                for name, value in self.get_params(deep=False).items()
-            }
-        )
