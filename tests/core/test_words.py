@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -62,3 +63,15 @@ def test_ratios_come_back() -> None:
 
 def test_equal_contents_are_written_alike() -> None:
     assert canonical.text({"b": [1, 2], "a": None}) == '{"a":null,"b":[1,2]}'
+
+
+@pytest.mark.parametrize("broken", ["no", "[" * 100_000, "[1]", '{"a": 0}', "{}"])
+def test_what_cannot_be_read_is_refused_by_name(broken: str) -> None:
+    refused = pytest.raises(InvalidArgument, match="text must be the JSON of a share")
+    with refused, canonical.reading("a share"):
+        Fraction(1, json.loads(broken)["a"])
+
+
+def test_what_is_refused_for_a_reason_keeps_it() -> None:
+    with pytest.raises(InvalidArgument, match="grid must be positive"), canonical.reading("a grid"):
+        power_of_two(0)

@@ -10,7 +10,7 @@ from fractions import Fraction
 from discreet.accounting import composition
 from discreet.accounting.leaves import leaves
 from discreet.accounting.shuffle import Parts
-from discreet.core import check, events
+from discreet.core import canonical, check, events
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.events import Event
 from discreet.core.relation import Relation
@@ -153,14 +153,10 @@ class Guarantee:
     @classmethod
     def from_json(cls, text: str) -> Guarantee:
         """The guarantee of a canonical text."""
-        try:
+        with canonical.reading("a guarantee"):
             content = json.loads(text)
             relation = Relation[content["relation"]]
             event = events.from_json(json.dumps(content["event"]))
-        except (ValueError, KeyError, TypeError) as error:
-            if isinstance(error, InvalidArgument):
-                raise
-            raise InvalidArgument("text must be the JSON of a guarantee.") from None
         return cls(event, relation)
 
     def __repr__(self) -> str:

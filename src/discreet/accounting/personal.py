@@ -113,10 +113,8 @@ class PersonalGuarantee:
     @classmethod
     def from_json(cls, text: str) -> PersonalGuarantee:
         """The guarantee of a canonical text."""
-        try:
+        with canonical.reading("a personal guarantee"):
             levels = json.loads(text)["levels"].items()
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise InvalidArgument("text must be the JSON of a personal guarantee.") from None
         return cls(tuple((name, Guarantee.from_json(json.dumps(each))) for name, each in levels))
 
     def __repr__(self) -> str:

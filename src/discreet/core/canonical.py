@@ -4,17 +4,41 @@ from __future__ import annotations
 
 import json
 import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
 from discreet.core.errors import InvalidArgument
 
 _RATIO = re.compile(r"[0-9]{1,400}(/[1-9][0-9]{0,399})?")
+_UNREADABLE = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    ZeroDivisionError,
+    zlib.error,
+)
 
 
 def text(content: Any) -> str:
     """JSON with sorted keys and no white space."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"))
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Whatever fails in here fails because a text is not the JSON of ``what``."""
+    try:
+        yield
+    except InvalidArgument:
+        raise
+    except _UNREADABLE:
+        raise InvalidArgument(f"text must be the JSON of {what}.") from None
 
 
 def ratio(value: Fraction) -> str:

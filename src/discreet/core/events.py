@@ -315,10 +315,8 @@ def to_json(event: Event) -> str:
 
 def from_json(text: str) -> Event:
     """The event of a canonical text; kinds, fields and versions that are unknown are refused."""
-    try:
+    with canonical.reading("an event"):
         content = json.loads(text)
-    except ValueError:
-        raise InvalidArgument("text must be the JSON of an event; it is not JSON.") from None
     if not isinstance(content, dict) or content.pop("version", None) != VERSION:
         raise Unsupported(f"This is not an event of version {VERSION}.")
     event: Event = _event(_decode(content))
