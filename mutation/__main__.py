@@ -1,107 +1,146 @@
-"""``python -m mutation ROOM --coverage FILE``: how many mutants of a room its tests kill.
+"""``python -m mutation ROOM --coverage FILE``: how many mutants of a room its tests notice.
 
 FILE is coverage.py's data of a run with ``dynamic_context = test_function``: it says which tests
-run a line, so that only those are run against a mutant of it.
+run a line, so that only those are run against a mutant of it. Give it again for tests that are
+newer. Options and what counts: docs/evidence/mutation.md.
 """
 
 from __future__ import annotations
 
 import json
 import random
-import sqlite3
-from collections import Counter, defaultdict
+import sys
+from collections import Counter
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
+import pytest
 
+from mutation.argued import arguments
+from mutation.child import OPTIONS, Fate
+from mutation.durations import Durations
 from mutation.mutants import Mutant, mutants
-from mutation.trial import ROOT, fate
+from mutation.tested import ROOT, Tested
+from mutation.trial import Trial, Trials
 
-_ROOMS = ("core", "noise", "accounting", "mechanisms", "ledger")
+ROOMS = ("core", "noise", "accounting", "mechanisms", "ledger")
+BUILT = ROOT / "build" / "mutation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What became of a mutant."""
+
+    file: str
+    function: str
+    line: str
+    change: str
+    fate: str
+    number: int
 
 
 @click.command()
-@click.argument("room", type=click.Choice(_ROOMS))
-@click.option("--coverage", required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--sample", default=150, show_default=True, help="Mutants tried, drawn at random.")
+@click.argument("room", type=click.Choice(ROOMS))
+@click.option(
+    "--coverage",
+    multiple=True,
+    default=[ROOT / ".coverage"],
+    type=click.Path(exists=True, path_type=Path),
+)
+@click.option("--sample", default=300, show_default=True, help="Mutants tried, drawn at random.")
 @click.option("--seed", default=0, show_default=True)
-@click.option("--limit", default=120.0, show_default=True, help="Seconds for one mutant.")
+@click.option("--under", default="", help="Only files whose path in the room begins so.")
 @click.option("--json", "out", type=click.Path(path_type=Path))
+@click.option("--planted", is_flag=True, help="Import everything anew for each mutant (slow).")
 def main(
-    *, room: str, coverage: Path, sample: int, seed: int, limit: float, out: Path | None
+    *,
+    room: str,
+    coverage: tuple[Path, ...],
+    sample: int,
+    seed: int,
+    under: str,
+    out: Path | None,
+    planted: bool,
 ) -> None:
     """Try a sample of the mutants and list those that no test noticed."""
-    import numpy  # noqa: F401, ICN001, PLC0415 - before the processes part
-    import pytest  # noqa: F401, PLC0415
-    import scipy.optimize  # noqa: F401, PLC0415
+    home = ROOT / "src" / "discreet" / room
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(home.rglob("*.py"))}
+    found = [(path, one) for path, text in texts.items() for one in mutants(text)]
+    wanted = [two for two in found if two[0].relative_to(home).as_posix().startswith(under)]
+    chosen = random.Random(seed).sample(wanted, min(sample, len(wanted)))  # noqa: S311
+    chosen.sort(key=lambda two: (two[0], two[1].start))
+    tested = Tested.read(coverage)
+    trials = [_trial(path, texts[path], one, tested, planted=planted) for path, one in chosen]
+    results: list[Result] = []
+    out = out or BUILT / f"{room}.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
 
-    found = [
-        (path, one)
-        for path in sorted((ROOT / "src" / "discreet" / room).rglob("*.py"))
-        for one in mutants(path.read_text(encoding="utf-8"))
-    ]
-    chosen = random.Random(seed).sample(found, min(sample, len(found)))  # noqa: S311
-    tested = _tests(coverage)
-    fates = []
-    for number, (path, one) in enumerate(chosen, 1):
-        source = path.read_text(encoding="utf-8")
-        names = _near(path, tested[path.relative_to(ROOT).as_posix(), one.line])
-        result = fate(path, one.apply(source), names, limit_s=limit)
-        fates.append((path, one, result))
-        if result in ("survived", "untested"):
-            click.echo(f"{number}/{len(chosen)} {result}: {_told(path, one)}")
-    counts = Counter(result for _, _, result in fates)
-    caught = counts["killed"] + counts["timeout"]
-    click.echo(f"{room}: {caught} of {len(fates)} noticed ({caught / len(fates):.1%}), {counts}")
-    if out is not None:
-        rows = [
-            {"place": _told(path, one), "fate": result}
-            for path, one, result in fates
-            if result in ("survived", "untested")
-        ]
-        content: dict[str, object] = {"room": room, "all": len(found), "tried": len(fates)}
-        content |= {str(name): many for name, many in counts.items()} | {"left": rows}
-        out.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    def told(number: int, fate: Fate) -> None:
+        path, one = chosen[number]
+        result = _result(home, path, texts[path], one, fate)
+        results.append(result)
+        if fate in ("survived", "untested"):
+            click.echo(f"{number + 1}/{len(chosen)} {_told(result)}")
+        head = {"room": room, "all": len(found), "seed": seed, "under": under}
+        rows = [asdict(result) for result in results]
+        out.write_text(json.dumps(head | {"tried": rows}, indent=1), encoding="utf-8")
+
+    plugin = Trials(trials, Durations(BUILT / "durations.json"), told)
+    files = sorted({test.partition("::")[0] for trial in trials for test in trial.tests})
+    code = pytest.main([*OPTIONS, "--no-header", *files], plugins=[plugin])
+    for test in sorted(plugin.broken):
+        click.echo(f"fails on the source as it is, left out: {test}")
+    _sum_up(room, results)
+    sys.exit(int(code) if len(results) < len(chosen) else 0)
 
 
-def _tests(data: Path) -> dict[tuple[str, int], list[str]]:
-    """The tests that run each line, by path from the root."""
-    from coverage.numbits import numbits_to_nums  # noqa: PLC0415
-
-    made: dict[tuple[str, int], list[str]] = defaultdict(list)
-    with sqlite3.connect(data) as base:
-        rows = base.execute(
-            "select f.path, c.context, b.numbits from line_bits b "
-            "join file f on f.id = b.file_id join context c on c.id = b.context_id"
-        )
-        for path, context, bits in rows:
-            test = _node(context)
-            if test is None or not Path(path).is_relative_to(ROOT):
-                continue
-            place = Path(path).relative_to(ROOT).as_posix()
-            for line in numbits_to_nums(bits):
-                made[place, line].append(test)
-    return made
+def _trial(path: Path, text: str, one: Mutant, tested: Tested, *, planted: bool) -> Trial:
+    file = path.relative_to(ROOT).as_posix()
+    return Trial(
+        path=path,
+        before=text,
+        after=one.apply(text),
+        tests=frozenset(tested.of(file, one.place)),
+        at_import=planted or tested.at_import(file, one.place),
+    )
 
 
-def _node(context: str) -> str | None:
-    """A context such as ``tests.noise.test_laplace.test_mean`` as pytest names it."""
-    parts = context.split(".")
-    for end in range(len(parts) - 1, 0, -1):
-        file = ROOT.joinpath(*parts[:end]).with_suffix(".py")
-        if file.is_file():
-            return f"{file.relative_to(ROOT).as_posix()}::{'::'.join(parts[end:])}"
-    return None
+def _result(home: Path, path: Path, text: str, one: Mutant, fate: Fate) -> Result:
+    return Result(
+        file=path.relative_to(home).as_posix(),
+        function=one.place.function,
+        line=text.splitlines()[one.line - 1].strip(),
+        change=str(one),
+        fate=fate,
+        number=one.line,
+    )
 
 
-def _near(path: Path, tests: list[str]) -> list[str]:
-    """Tests of the same room and name first: they notice soonest."""
-    stem, room = path.stem, path.relative_to(ROOT / "src" / "discreet").parts[0]
-    return sorted(set(tests), key=lambda test: (stem not in test, f"tests/{room}/" not in test))
+def _told(result: Result) -> str:
+    return (
+        f"{result.fate} {result.file}:{result.number} in {result.function or 'the module'}: "
+        f"`{result.line}`, {result.change}"
+    )
 
 
-def _told(path: Path, one: Mutant) -> str:
-    return f"{path.relative_to(ROOT).as_posix()} {one}"
+def _sum_up(room: str, results: list[Result]) -> None:
+    counts = Counter(result.fate for result in results)
+    argued = {one.mutant: one for one in arguments(room)}
+    equivalents = 0
+    for one in results:
+        said = argued.get((one.file, one.function, one.line, one.change))
+        if said is not None and said.kind == "equivalent":
+            if one.fate == "survived":
+                equivalents += 1
+            else:
+                click.echo(f"argued to be equivalent, but {_told(one)}")
+    noticed, tried = counts["killed"] + counts["timeout"], max(len(results), 1)
+    rate = noticed / max(tried - equivalents, 1)
+    click.echo(
+        f"{room}: {noticed} of {tried} noticed ({noticed / tried:.1%}); without {equivalents} "
+        f"equivalents {rate:.1%}; {dict(counts)}"
+    )
 
 
 if __name__ == "__main__":

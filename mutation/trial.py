@@ -1,70 +1,220 @@
-"""One mutant tried: the tests that run its line, in a process of its own, until one fails."""
+"""Mutants tried: the tests that run a line, in a process of its own, until one fails.
+
+The tests are collected once. For a mutant the process forks, and the code of the changed functions
+is swapped in the copy. What is computed at import cannot be swapped: such a mutant is planted in a
+new process, which imports everything from the start.
+"""
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
-import importlib.util
+import functools
+import gc
+import importlib
+import json
+import math
 import os
-import signal
+import subprocess
 import sys
-import time
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
-from typing import Literal, TypeAlias
+from types import CodeType, FunctionType
+from typing import Protocol, TypeAlias
 
-Fate: TypeAlias = Literal["killed", "timeout", "survived", "untested"]
-ROOT = Path(__file__).parents[1]
-_PASSED, _FAILED, _BROKEN = 0, 1, 2
+import pytest
 
+from mutation.child import Ended, Fate, grouped, prepare, run, watch
+from mutation.durations import Durations
+from mutation.tested import ROOT
 
-class _Planted(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Gives the broken source for one module; all others are found as ever."""
-
-    def __init__(self, name: str, path: Path, source: str) -> None:
-        self._name, self._path, self._source = name, path, source
-
-    def find_spec(
-        self, fullname: str, path: object = None, target: object = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        del path, target
-        if fullname != self._name:
-            return None
-        return importlib.util.spec_from_file_location(fullname, self._path, loader=self)
-
-    def exec_module(self, module: ModuleType) -> None:
-        exec(compile(self._source, str(self._path), "exec"), module.__dict__)  # noqa: S102
+Key: TypeAlias = tuple[str, str, int]
+_CAP_S = 60.0
 
 
-def fate(path: Path, source: str, tests: Sequence[str], *, limit_s: float) -> Fate:
-    """Whether the tests notice. A mutant that never ends is noticed too."""
-    if not tests:
+class Cached(Protocol):
+    """A function that remembers its answers."""
+
+    def cache_clear(self) -> None:
+        """Forget them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One mutant: its file before and after, and the tests that may notice."""
+
+    path: Path
+    before: str
+    after: str
+    tests: frozenset[str]
+    at_import: bool
+
+
+@dataclass(slots=True)
+class Trials:
+    """A plugin of pytest that tries mutants instead of running the tests."""
+
+    trials: Sequence[Trial]
+    durations: Durations
+    told: Callable[[int, Fate], None]
+    broken: set[str] = field(default_factory=set)
+    """Tests that fail on the source as it is; they cannot notice anything."""
+    _sound: set[tuple[bool, str]] = field(default_factory=set)
+    _items: dict[str, list[pytest.Item]] = field(default_factory=dict)
+    _functions: dict[Key, list[FunctionType]] = field(default_factory=dict)
+    _caches: list[Cached] = field(default_factory=list)
+    """What was remembered during collection was computed by the source as it is."""
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Measure the tests that are new, then try every mutant."""
+        for path in {trial.path for trial in self.trials}:
+            importlib.import_module(module_name(path))
+        self._items = grouped(session)
+        self._functions, self._caches = _functions(), _caches()
+        gc.collect()
+        gc.freeze()
+        needed = {test for trial in self.trials for test in trial.tests if test in self._items}
+        self.durations.measure(needed, lambda test: self._forked([test], {}, [600.0]))
+        for number, trial in enumerate(self.trials):
+            self.told(number, self._fate(trial))
+        return True
+
+    def _fate(self, trial: Trial) -> Fate:
+        codes = {} if trial.at_import else self._changed(trial)
+        while tests := self._chosen(trial.tests):
+            if codes:
+                ended = self._forked(tests, codes, self._limits(tests))
+            else:
+                ended = _planted(trial.path, trial.after, tests, self._limits(tests))
+            if ended.fate == "survived":
+                return "survived"
+            test = tests[ended.test]
+            if self._is_sound(trial, test, planted=not codes):
+                return ended.fate
+            self.broken.add(test)
         return "untested"
-    child = os.fork()
-    if child == 0:
-        os.setsid()
-        os._exit(_run(path, source, tests))
-    end = time.monotonic() + limit_s
-    while time.monotonic() < end:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return "survived" if os.waitstatus_to_exitcode(status) == _PASSED else "killed"
-        time.sleep(0.02)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return "timeout"
+
+    def _chosen(self, tests: frozenset[str]) -> list[str]:
+        """The shortest first, as many as end within the cap, and one at least."""
+        usable = [test for test in tests if test in self._items and test not in self.broken]
+        timed = sorted((self.durations.of(test), test) for test in usable)
+        chosen: list[str] = []
+        total = 0.0
+        for seconds, test in timed:
+            total += seconds
+            if total > _CAP_S and (chosen or total == math.inf):
+                break
+            chosen.append(test)
+        return chosen
+
+    def _limits(self, tests: Sequence[str]) -> list[float]:
+        return [5 * self.durations.of(test) + 10 for test in tests]
+
+    def _is_sound(self, trial: Trial, test: str, *, planted: bool) -> bool:
+        """Whether the test that failed passes, the same way, on the source as it is."""
+        if (planted, test) not in self._sound:
+            limits = self._limits([test])
+            if planted:
+                ended = _planted(trial.path, trial.before, [test], limits)
+            else:
+                ended = self._forked([test], {}, limits)
+            if ended.fate != "survived":
+                return False
+            self._sound.add((planted, test))
+        return True
+
+    def _changed(self, trial: Trial) -> dict[Key, CodeType]:
+        """The codes that differ, of functions that exist; none if any of them cannot be swapped."""
+        before, after = (
+            dict(_codes(compile(text, str(trial.path), "exec", dont_inherit=True)))
+            for text in (trial.before, trial.after)
+        )
+        changed = {key: code for key, code in after.items() if before.get(key) != code}
+        outer = [key for key in changed if "<locals>" not in key[1]]
+        if not outer or not all(key in self._functions for key in outer):
+            return {}
+        return {key: code for key, code in changed.items() if key in self._functions}
+
+    def _forked(
+        self, tests: Sequence[str], codes: dict[Key, CodeType], limits: Sequence[float]
+    ) -> Ended:
+        """Run the tests in a copy of this process, with the codes of some functions swapped."""
+        reading, writing = os.pipe()
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.close(reading)
+                prepare()
+                for cached in self._caches:
+                    cached.cache_clear()
+                for key, code in codes.items():
+                    for function in self._functions[key]:
+                        function.__code__ = code
+                run([self._items[test] for test in tests], limits, writing)
+            finally:
+                os._exit(0)
+        os.close(writing)
+        try:
+            return watch(child, reading, limits)
+        finally:
+            os.close(reading)
 
 
-def _run(path: Path, source: str, tests: Sequence[str]) -> int:
-    import pytest  # noqa: PLC0415 - loaded once, before the processes part
+def module_name(path: Path) -> str:
+    """The name by which a file of the package is imported."""
+    parts = path.relative_to(ROOT / "src").with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
 
-    quiet = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(quiet, 1)
-    os.dup2(quiet, 2)
-    name = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
-    sys.meta_path.insert(0, _Planted(name, path, source))
+
+def _planted(path: Path, source: str, tests: Sequence[str], limits: Sequence[float]) -> Ended:
+    """The same in a new process, whose import finds the other source."""
+    limits = [limits[0] + 20, *limits[1:]]  # the imports
+    reading, writing = os.pipe()
+    process = subprocess.Popen(  # noqa: S603 - this very interpreter
+        [sys.executable, "-m", "mutation.planted", str(writing)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        pass_fds=[writing],
+        text=True,
+    )
+    os.close(writing)
     try:
-        return int(pytest.main(["-x", "-q", "-n0", "-p", "no:cacheprovider", *tests]))
-    except BaseException:  # noqa: BLE001 - a mutant may break anything; that is noticed
-        return _BROKEN
+        content = {"path": str(path), "source": source, "tests": tests, "limits": limits}
+        if process.stdin is not None:
+            process.stdin.write(json.dumps(content))
+            process.stdin.close()
+        ended = watch(process.pid, reading, limits)
+    finally:
+        os.close(reading)
+    process.returncode = 0  # waited for already
+    return ended
+
+
+def _functions() -> dict[Key, list[FunctionType]]:
+    """Every function that exists, by where it was written."""
+    made: dict[Key, list[FunctionType]] = defaultdict(list)
+    for one in gc.get_objects():
+        if isinstance(one, FunctionType):
+            made[_key(one.__code__)].append(one)
+    return dict(made)
+
+
+def _caches() -> list[Cached]:
+    kind = functools._lru_cache_wrapper  # noqa: SLF001 - its only name
+    found = [one for one in gc.get_objects() if isinstance(one, kind)]
+    return [one for one in found if one.__module__.startswith(("discreet", "tests"))]
+
+
+def _codes(code: CodeType) -> Iterator[tuple[Key, CodeType]]:
+    """The functions in a compiled module, also those in classes and in functions."""
+    for one in code.co_consts:
+        if isinstance(one, CodeType):
+            if one.co_flags & 1:  # CO_OPTIMIZED: a function, not the body of a class
+                yield _key(one), one
+            yield from _codes(one)
+
+
+def _key(code: CodeType) -> Key:
+    return code.co_filename, code.co_qualname, code.co_firstlineno

@@ -6,8 +6,10 @@ import sys
 
 import pytest
 
+from mutation.__main__ import ROOMS
+from mutation.argued import arguments
 from mutation.mutants import mutants
-from mutation.trial import ROOT
+from mutation.tested import ROOT
 
 SOURCE = '''
 def f(a: "int < float", b=2):
@@ -33,28 +35,84 @@ def test_words_and_annotations_stay():
     assert {one.before for one in mutants("def f(a: 'Final[1 < 2]') -> 1 + 2: pass")} == set()
 
 
+@pytest.mark.parametrize(
+    ("changed", "function", "first", "last"),
+    [("1 <", "f", 6, 7), ("2 <", "f.<locals>.g", 9, 9), ("3 <", "", 3, 13), ("4 <", "", 1, 15)],
+)
+def test_a_mutant_knows_whose_tests_may_notice(changed, function, first, last):
+    source = """\
+x = 4 < 5
+
+def f(
+    y=3 < 4,
+):
+    if (y and
+            1 < 2):
+        def g():
+            return 2 < 3
+
+        return g
+    z = y
+    return z
+
+"""
+    (found,) = [
+        one
+        for one in mutants(source)
+        if source[one.start - 2 :].startswith(changed) and one.before == "<"
+    ]
+    assert (found.place.function, found.place.first, found.place.last) == (function, first, last)
+
+
 CLOSED = "if number <= 0:"
 OPEN = "if number < 0:"
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"), [(OPEN, "killed"), (CLOSED, "survived"), (None, "untested")]
-)
-def test_a_mutant_is_noticed_exactly_if_a_test_fails(tmp_path, source, expected):
-    test = tmp_path / "test_it.py"
-    test.write_text(
-        "import pytest\nfrom discreet.core import check, errors\n"
-        "def test_it():\n    with pytest.raises(errors.InvalidArgument):\n"
-        "        check.positive('x', 0)\n"
-    )
-    tests = [str(test)] if source else []
-    program = (
-        "from mutation.trial import ROOT, fate\n"
-        "path = ROOT / 'src/discreet/core/check.py'\n"
-        f"text = path.read_text().replace({CLOSED!r}, {source or OPEN!r})\n"
-        f"print(fate(path, text, {tests!r}, limit_s=100))\n"
-    )
+NOTICES = "tests/core/test_exact.py::test_checks_know_their_ends"
+DOES_NOT = "tests/core/test_exact.py::test_floats_are_read_as_typed"
+
+
+@pytest.mark.parametrize("at_import", [False, True])
+def test_a_mutant_is_noticed_exactly_if_a_test_fails(tmp_path, at_import):
+    tried = [
+        (OPEN, [DOES_NOT, NOTICES], "killed"),
+        (OPEN, [DOES_NOT], "survived"),
+        (CLOSED, [DOES_NOT, NOTICES], "survived"),
+        (OPEN, ["tests/core/test_exact.py::test_that_is_gone"], "untested"),
+    ]
+    program = f"""
+import pathlib, pytest
+from mutation.child import OPTIONS
+from mutation.durations import Durations
+from mutation.tested import ROOT
+from mutation.trial import Trial, Trials
+path = ROOT / "src/discreet/core/check.py"
+text = path.read_text()
+trials = [
+    Trial(path=path, before=text, after=text.replace({CLOSED!r}, new), at_import={at_import},
+          tests=frozenset(tests))
+    for new, tests, _ in {tried!r}
+]
+plugin = Trials(trials, Durations(pathlib.Path({str(tmp_path)!r}, "durations.json")),
+                lambda number, fate: print("fate", fate))
+pytest.main([*OPTIONS, "tests/core/test_exact.py"], plugins=[plugin])
+"""
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, check=True, cwd=ROOT, text=True
     )
-    assert done.stdout.split() == [expected]
+    words = done.stdout.split()
+    fates = [words[i + 1] for i, word in enumerate(words) if word == "fate"]
+    assert fates == [expected for *_, expected in tried]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_what_is_argued_about_exists(room):
+    home = ROOT / "src" / "discreet" / room
+    for argument in arguments(room):
+        text = (home / argument.file).read_text(encoding="utf-8")
+        lines = text.splitlines()
+        known = {
+            (one.place.function, lines[one.line - 1].strip(), str(one)) for one in mutants(text)
+        }
+        assert argument.mutant[1:] in known, argument
+        assert len(argument.why.split()) >= 5, argument

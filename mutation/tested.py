@@ -1,0 +1,90 @@
+"""Which tests run a line, as a run of coverage.py with ``dynamic_context`` recorded it."""
+
+from __future__ import annotations
+
+import difflib
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from coverage.numbits import numbits_to_nums
+
+from mutation.mutants import Place
+
+ROOT = Path(__file__).parents[1]
+_Line = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """For each line, by path from the root, the tests that run it."""
+
+    tests: dict[_Line, set[str]] = field(default_factory=lambda: defaultdict(set))
+    outside: set[_Line] = field(default_factory=set)
+    """Lines that also run outside of tests: at import, at collection, in fixtures."""
+
+    @classmethod
+    def read(cls, files: Iterable[Path]) -> Tested:
+        """What one or several runs recorded."""
+        made = cls()
+        for file in files:
+            with closing(sqlite3.connect(file)) as base:
+                rows = base.execute(
+                    "select f.path, c.context, b.numbits from line_bits b "
+                    "join file f on f.id = b.file_id join context c on c.id = b.context_id"
+                )
+                for path, context, bits in rows:
+                    made._add(Path(path), context, numbits_to_nums(bits))
+        return made
+
+    def _add(self, recorded: Path, context: str, lines: Iterable[int]) -> None:
+        here, moved = _moved(recorded)
+        if moved is not None:
+            lines = [moved[line] for line in lines if line in moved]
+        places = [(here, line) for line in lines]
+        test = _node(context)
+        if test is None:
+            self.outside.update(places)
+        else:
+            for place in places:
+                self.tests[place].add(test)
+
+    def of(self, file: str, place: Place) -> set[str]:
+        """The tests that run one of the lines; those of the whole file where none is known."""
+        lines = range(place.first, place.last + 1)
+        found = {test for line in lines for test in self.tests.get((file, line), ())}
+        return found or {
+            test for (path, _), tests in self.tests.items() if path == file for test in tests
+        }
+
+    def at_import(self, file: str, place: Place) -> bool:
+        """Whether code swapped after the imports may come too late."""
+        lines = range(place.first, place.last + 1)
+        return not place.function or any((file, line) in self.outside for line in lines)
+
+
+@cache
+def _moved(recorded: Path) -> tuple[str, dict[int, int] | None]:
+    """The file here, and where its lines are now if it was recorded in another checkout."""
+    parts = recorded.parts
+    here = Path(*parts[len(parts) - parts[::-1].index("src") - 1 :])
+    if recorded == ROOT / here or not (recorded.is_file() and (ROOT / here).is_file()):
+        return here.as_posix(), None
+    old, new = (file.read_text(encoding="utf-8").splitlines() for file in (recorded, ROOT / here))
+    blocks = difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+    return here.as_posix(), {a + i + 1: b + i + 1 for a, b, many in blocks for i in range(many)}
+
+
+@cache
+def _node(context: str) -> str | None:
+    """A context such as ``tests.noise.test_laplace.test_mean`` as pytest names it."""
+    parts = context.split(".")
+    for end in range(len(parts) - 1, 0, -1):
+        file = ROOT.joinpath(*parts[:end]).with_suffix(".py")
+        if file.is_file():
+            return f"{file.relative_to(ROOT).as_posix()}::{'::'.join(parts[end:])}"
+    return None
