@@ -1,0 +1,11 @@
+"""What it costs to trust no server: a mean, against the number of rows."""
+
+from pathlib import Path
+
+from discreet.queries.intervals import doors as intervals
+from discreet.report.intervals import against_rows
+from discreet.report.panels import save
+
+rows = [100, 300, 1_000, 3_000, 10_000]
+found = intervals.compare_rows(lower=0, upper=110, rows=rows, epsilon=1, std=12)
+save(against_rows(found)[:1], Path("intervals.svg"))

@@ -1,0 +1,19 @@
+"""A weekly mean of the same people: what each value leaks, and noise that keeps the promise."""
+
+from pathlib import Path
+
+import numpy as np
+
+from discreet.leakage import series
+from discreet.noise.bits import seeded
+from discreet.report.panels import save
+from discreet.report.series import Told, errors, over_time
+
+people, weeks = 40, 10
+model = series.VAR(lags=np.diag(np.linspace(0.2, 0.9, people)), noise=0.9 * np.eye(people) + 0.1)
+panel = model.simulate(times=weeks, bits=seeded(1))[0]
+report = series.report(panel, bounds=(-4, 4), std=0.5, model=model)
+told = Told(
+    report=report, title="Weekly mean", times=tuple(f"week {week + 1}" for week in range(weeks))
+)
+save([over_time(told), errors(told)], Path("leakage.svg"))

@@ -1,0 +1,22 @@
+"""Incomes, told by phones that trust nobody: 300,000 noisy reports of a few bytes, any range."""
+
+from importlib.resources import files
+
+import duckdb
+import numpy as np
+
+import discreet
+from discreet import local
+from discreet.noise.bits import seeded
+from discreet.queries.ranges import workload
+from discreet.queries.ranges.domain import integers
+from discreet.queries.ranges.local.plan import plan_local
+
+source = files("discreet.apps.cli") / "demo_data" / "health.parquet"
+families = duckdb.read_parquet(str(source)).filter("year = 1").order("person").fetchnumpy()
+hundreds = np.minimum(families["income"] // 100, 255)
+clients = np.random.default_rng(1).choice(hundreds, size=300_000)  # each family stands for fifty
+
+plan = plan_local(integers(0, 255), workload.all_ranges(), epsilon=1, clients=300_000)
+reports = plan.best.encode(clients, bits=seeded(1))
+discreet.plot(local.Aggregate(plan.best).add(reports), "local.svg")

@@ -1,0 +1,6 @@
+"""Which noise for one number: every law of the house, by its expected error."""
+
+import discreet
+
+best = discreet.best_additive(sensitivity=1, epsilon=0.5, delta=1e-6, on="reals", loss="mae")
+discreet.plot(best, "noise.svg")

@@ -1,0 +1,17 @@
+"""How many steps a private run should have: distance falls, noise grows."""
+
+from discreet.models.sgd import PowerSchedule, analyse
+from discreet.models.sgd.convergence import Problem
+from discreet.report.schedule import save_schedule
+
+facts = Problem(dimension=10, smoothness=0.25, variance=0.2, distance=5)
+plan = analyse(
+    facts,
+    schedule=PowerSchedule(start=0.03),
+    sensitivity=2,
+    epsilon=1,
+    rows=5_000,
+    budget="run",
+    steps=[10, 30, 100, 300, 1_000, 3_000, 10_000],
+)
+save_schedule(plan, "schedule.svg")
