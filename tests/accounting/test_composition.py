@@ -163,6 +163,15 @@ def test_responses_of_two_kinds_are_bracketed():
         assert high - low <= 0.01 * high
 
 
+@pytest.mark.parametrize(
+    "inner", [Pure(F(1, 2)), DiscreteLaplace(F(2), 1), DiscreteLaplace(F(4), 3)]
+)
+@pytest.mark.parametrize("count", [2, 20, 200])
+def test_samples_of_few_losses_are_bracketed(inner, count):
+    low, high = Guarantee(repeat(Sampled(F(3, 10), inner), count)).bounds(1e-5)
+    assert 0 < high - low < 0.005 * high
+
+
 @pytest.mark.parametrize("direction", [RemovePair, AddPair])
 @pytest.mark.parametrize(("rate", "mu"), [(0.01, 1.0), (0.2, 0.5), (0.5, 2.0), (0.001, 3.0)])
 @pytest.mark.parametrize("step", [1e-2, 1e-3])

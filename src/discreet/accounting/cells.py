@@ -19,16 +19,20 @@ from numpy.typing import NDArray
 from discreet.accounting.conversion import UNDERFLOW, Floats
 from discreet.accounting.pairs import (
     ROUNDING,
+    AddPair,
     Atoms,
     LaplacePair,
     LatticeLaplacePair,
     Pair,
+    RemovePair,
 )
 
 # A loss this close to a grid point (in steps) counts as on it; the caller pays for the difference.
 SNAP = 1e-7
 _NODES = 700
 _MOST_ATOMS = 4000
+# Of a sample with more atoms the lower bound is better from cells.
+_MOST_SAMPLED = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +59,26 @@ def atoms_of(pair: Pair) -> Atoms | None:
             at.p_below[1:] - at.p_below[:-1],
         )
         return Atoms(losses, np.maximum(mass, 0.0), pair.infinity)
+    if isinstance(pair, (RemovePair, AddPair)):
+        inner = atoms_of(pair.inner)
+        if inner is not None and inner.losses.size <= _MOST_SAMPLED:
+            return _sampled(pair, inner)
     return None
+
+
+def _sampled(pair: RemovePair | AddPair, inner: Atoms) -> Atoms:
+    """The atoms of a sample: ``(1-q) Q + q P`` against Q, or ``P`` against ``(1-q) P + q Q``."""
+    q, sign = pair.rate, 1.0 if isinstance(pair, RemovePair) else -1.0
+    loss = sign * inner.losses
+    with np.errstate(over="ignore"):
+        moved = np.where(loss > 700, loss + math.log(q), np.log1p(q * np.expm1(loss)))
+    end = sign * math.log1p(-q)
+    if isinstance(pair, AddPair):  # outputs that Q never gives have the largest loss
+        return Atoms(np.append(-moved, end), np.append(inner.masses, inner.infinity))
+    # Outputs that P never gives have the smallest.
+    rest = max(0.0, 1.0 - float(inner.other.sum()))
+    masses = (1 - q) * np.append(rest, inner.other) + q * np.append(0.0, inner.masses)
+    return Atoms(np.append(end, moved), masses, pair.infinity)
 
 
 def _trimmed(atoms: Atoms, tail: float) -> tuple[Floats, Floats, float, float]:
