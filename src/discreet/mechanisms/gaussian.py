@@ -95,9 +95,7 @@ def _approx_target(
 def _variance(square: Fraction, *, rho: Number | None, sigma: Number | None) -> Fraction:
     if rho is not None:
         return square / (2 * positive("rho", rho))
-    if sigma is not None:
-        return positive("sigma", sigma) ** 2
-    raise AssertionError
+    return positive("sigma", sigma) ** 2
 
 
 def _on_grid(variance: Fraction, square: Fraction, grid: Number | None) -> OnGrid:

@@ -141,14 +141,12 @@ def _step(
         if low > high:
             continue
         middle = (low + high) // 2
+        # Never empty: ``left <= low - fewest`` holds at first, and in both halves.
         starts = np.arange(left, min(right, middle - fewest) + 1)
-        if len(starts):
-            tried = best[starts] + waste(starts, np.full_like(starts, middle))
-            place = int(np.argmin(tried))
-            sums[middle], last[middle] = tried[place], starts[place]
-            found = int(starts[place]) if np.isfinite(tried[place]) else left
-        else:
-            found = left
+        tried = best[starts] + waste(starts, np.full_like(starts, middle))
+        place = int(np.argmin(tried))
+        sums[middle], last[middle] = tried[place], starts[place]
+        found = int(starts[place]) if np.isfinite(tried[place]) else left
         todo.append(
             (low, middle - 1, left, found if monge and np.isfinite(sums[middle]) else right)
         )

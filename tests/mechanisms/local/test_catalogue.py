@@ -1,0 +1,134 @@
+"""Descriptions lead back to their randomisers, or are refused by name; words and certificates."""
+
+import dataclasses
+import json
+from fractions import Fraction
+
+import pytest
+
+from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain, PrivacyError
+from discreet.mechanisms.local.catalogue import KINDS, rebuild
+from discreet.mechanisms.local.client import FreshClient
+from discreet.mechanisms.local.hashing import olh
+from discreet.mechanisms.local.histogram import she
+from discreet.mechanisms.local.laplace import local_laplace
+from discreet.mechanisms.local.piecewise import duchi, piecewise
+from discreet.mechanisms.local.response import grr
+from discreet.mechanisms.local.several import several
+from discreet.mechanisms.local.shares import laplace_shares
+from discreet.mechanisms.local.subset import subset_selection
+from discreet.mechanisms.local.unary import oue, sue, the
+
+GOOD = {"version": 1, "kind": "grr", "epsilon": "1/2", "categories": 5}
+MADE = [
+    grr(categories=5, epsilon=0.5),
+    sue(categories=5, epsilon=1),
+    oue(categories=5, epsilon=1),
+    the(categories=5, epsilon=1, threshold=0.75),
+    she(categories=5, epsilon=1),
+    olh(categories=9, epsilon=1),
+    subset_selection(categories=9, epsilon=1),
+    duchi(epsilon=1, lower=0, upper=1),
+    piecewise(epsilon=1, lower=0, upper=1),
+    local_laplace(epsilon=1, lower=-2, upper=3),
+    several(columns={"a": (0, 1), "b": (-1, 1)}, epsilon=1),
+]
+
+
+@pytest.mark.parametrize("made", MADE, ids=lambda one: one.kind)
+def test_a_description_leads_back(made):
+    assert made.kind in KINDS
+    assert rebuild(made.describe()) == made
+    assert rebuild(json.dumps(made.describe())) == made
+    assert made.certify().holds
+
+
+def test_descriptions_hold_what_they_must():
+    assert she(categories=5, epsilon=1, steps=64).parameters() == {"categories": 5, "steps": 64}
+    cut = the(categories=5, epsilon=1, threshold=0.75).parameters()
+    assert cut == {"categories": 5, "threshold": "3/4"}
+    assert rebuild(GOOD) == grr(categories=5, epsilon=Fraction(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"version": 2}, "version must be 1, got 2"),
+        ({"version": True}, "version must be 1, got True"),
+        ({"version": None}, "version must be 1"),
+        ({"kind": "rr"}, "kind must be one of balanced, duchi"),
+        ({"kind": 3}, "kind must be one of"),
+        ({"epsilon": 0.5}, "epsilon"),
+        ({"epsilon": "0.5"}, "epsilon"),
+        ({"epsilon": "2/4"}, "not as grr writes it"),
+        ({"colour": 1, "weight": 2}, "no field 'colour', 'weight'"),
+        ({"categories": "5"}, "categories"),
+        ({"categories": 1}, "categories"),
+    ],
+)
+def test_a_wrong_description_is_refused_by_name(change, words):
+    with pytest.raises(InvalidArgument, match=words):
+        rebuild({**GOOD, **change})
+
+
+def test_missing_fields_are_told_without_the_error_of_python():
+    without = {name: value for name, value in GOOD.items() if name != "categories"}
+    with pytest.raises(InvalidArgument, match="fields of grr are missing or of the wrong kind"):
+        rebuild(without)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '"grr"', "3", "[" * 100_000], ids=range(6))
+def test_what_is_no_object_is_refused(text):
+    with pytest.raises(InvalidArgument, match="JSON object"):
+        rebuild(text)
+
+
+def test_what_json_cannot_hold_is_refused():
+    with pytest.raises(InvalidArgument, match="JSON object"):
+        rebuild({**GOOD, "categories": Fraction(5)})
+
+
+def test_a_part_is_a_randomiser_of_one_number():
+    made = several(columns={"a": (0, 1), "b": (-1, 1)}, epsilon=1)
+    told = made.describe()
+    told["part"] = {"kind": "grr", "categories": 2}
+    with pytest.raises(PrivacyError):
+        rebuild(told)
+    wrong = dataclasses.replace(made, part=duchi(epsilon=2, lower=0, upper=1))
+    with pytest.raises(InvalidArgument, match="epsilon / sampled"):
+        wrong.certify()
+
+
+def test_words():
+    for made in (sue(categories=5, epsilon=1), she(categories=5, epsilon=1)):
+        assert repr(made) == f"{made.kind}({made.guarantee!r}, categories=5)"
+    hashed = olh(categories=9, epsilon=1)
+    start = f"olh({hashed.guarantee!r}, categories=9, hashes={1 << hashed.hash_digits}"
+    assert repr(hashed) == start + ")"
+    assert repr(dataclasses.replace(hashed, kept=2)) == start + ", kept=2)"
+    chosen = subset_selection(categories=9, epsilon=1, chosen=3)
+    assert repr(chosen) == f"subset_selection({chosen.guarantee!r}, categories=9, chosen=3)"
+    client = FreshClient(grr(categories=5, epsilon=0.5), budget=2)
+    assert repr(client) == f"FreshClient({client.randomiser!r}, sent=0, budget=2)"
+
+
+def test_laplace_noise_that_is_too_small_is_not_certified(monkeypatch):
+    made = local_laplace(epsilon=1, lower=0, upper=1)
+    assert made.certify().checks[0].part == f"{made.grid} steps"
+    smaller = type(made.noise)(made.noise.scale * Fraction(999, 1000))
+    monkeypatch.setattr(type(made), "noise", property(lambda _: smaller))
+    with pytest.raises(NotCertified):
+        made.certify()
+
+
+def test_a_window_leaves_room_for_a_step():
+    with pytest.raises(InvalidArgument, match="window must be below 256, got 256"):
+        piecewise(epsilon=1, lower=0, upper=1, window=256)
+    assert piecewise(epsilon=1, lower=0, upper=1, window=255).window.inputs == 2
+
+
+def test_sums_of_shares_are_whole():
+    shares = laplace_shares(sensitivity=1, epsilon=1, honest=10, modulus=101)
+    assert shares.decode([50, 51, 101], clients=10).tolist() == [50, -50, 0]
+    with pytest.raises(OutOfDomain, match="whole numbers"):
+        shares.decode([0.5], clients=10)
