@@ -52,6 +52,7 @@ class Result:
 @click.option("--seed", default=0, show_default=True)
 @click.option("--under", default="", help="Only files whose path in the room begins so.")
 @click.option("--json", "out", type=click.Path(path_type=Path))
+@click.option("--far", is_flag=True, help="Run also tests of other rooms, if they run the line.")
 @click.option("--planted", is_flag=True, help="Import everything anew for each mutant (slow).")
 def main(
     *,
@@ -61,6 +62,7 @@ def main(
     seed: int,
     under: str,
     out: Path | None,
+    far: bool,
     planted: bool,
 ) -> None:
     """Try a sample of the mutants and list those that no test noticed."""
@@ -71,7 +73,9 @@ def main(
     chosen = random.Random(seed).sample(wanted, min(sample, len(wanted)))  # noqa: S311
     chosen.sort(key=lambda two: (two[0], two[1].start))
     tested = Tested.read(coverage)
-    trials = [_trial(path, texts[path], one, tested, planted=planted) for path, one in chosen]
+    trials = [
+        _trial(path, texts[path], one, tested, far=far, planted=planted) for path, one in chosen
+    ]
     results: list[Result] = []
     out = out or BUILT / f"{room}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -95,13 +99,15 @@ def main(
     sys.exit(int(code) if len(results) < len(chosen) else 0)
 
 
-def _trial(path: Path, text: str, one: Mutant, tested: Tested, *, planted: bool) -> Trial:
+def _trial(
+    path: Path, text: str, one: Mutant, tested: Tested, *, far: bool, planted: bool
+) -> Trial:
     file = path.relative_to(ROOT).as_posix()
     return Trial(
         path=path,
         before=text,
         after=one.apply(text),
-        tests=frozenset(tested.of(file, one.place)),
+        tests=frozenset(tested.of(file, one.place, far=far)),
         at_import=planted or tested.at_import(file, one.place),
     )
 

@@ -53,13 +53,17 @@ class Tested:
             for place in places:
                 self.tests[place].add(test)
 
-    def of(self, file: str, place: Place) -> set[str]:
-        """The tests that run one of the lines; those of the whole file where none is known."""
+    def of(self, file: str, place: Place, *, far: bool) -> set[str]:
+        """The tests that run one of the lines; those of the whole file where none is known.
+
+        Tests of the same room count alone where there are any, unless ``far`` ones are asked for.
+        """
         lines = range(place.first, place.last + 1)
         found = {test for line in lines for test in self.tests.get((file, line), ())}
-        return found or {
-            test for (path, _), tests in self.tests.items() if path == file for test in tests
-        }
+        found = found or set().union(*(t for (path, _), t in self.tests.items() if path == file))
+        home = file.replace("src/discreet/", "tests/").split("/")[:2]
+        near = {test for test in found if test.split("/")[:2] == home}
+        return found if far or not near else near
 
     def at_import(self, file: str, place: Place) -> bool:
         """Whether code swapped after the imports may come too late."""
