@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from fractions import Fraction
 from typing import Any
 
@@ -30,15 +29,9 @@ def text(content: Any) -> str:
     return json.dumps(content, sort_keys=True, separators=(",", ":"))
 
 
-@contextmanager
-def reading(what: str) -> Iterator[None]:
+def reading(what: str) -> AbstractContextManager[None, None]:
     """Whatever fails in here fails because a text is not the JSON of ``what``."""
-    try:
-        yield
-    except InvalidArgument:
-        raise
-    except _UNREADABLE:
-        raise InvalidArgument(f"text must be the JSON of {what}.") from None
+    return _Reading(what)
 
 
 def ratio(value: Fraction) -> str:
@@ -51,3 +44,12 @@ def read_ratio(name: str, written: object) -> Fraction:
     if not isinstance(written, str) or not _RATIO.fullmatch(written):
         raise InvalidArgument(f'{name} must be a ratio of whole numbers as text, such as "1/2".')
     return Fraction(written)
+
+
+class _Reading(AbstractContextManager[None, None]):
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, _UNREADABLE) and not isinstance(error, InvalidArgument):
+            raise InvalidArgument(f"text must be the JSON of {self._what}.") from None

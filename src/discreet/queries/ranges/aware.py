@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from discreet.accounting.guarantee import Guarantee
+from discreet.core import canonical
 from discreet.core.errors import InvalidArgument
 from discreet.noise.law import Floats
+from discreet.queries.ranges.answers import plain
 from discreet.queries.ranges.grid import Grid, corners, read_grid, signed_sums
 
 VERSION = 1
@@ -44,8 +45,7 @@ class AwareRelease:
 
     def answer(self, *spans: Any) -> Any:
         """The estimated number of rows: for each axis a pair (lower, upper) of labels, or None."""
-        found = signed_sums(self._corners, self.grid.ends(spans))
-        return found if np.ndim(found) else float(found)
+        return plain(signed_sums(self._corners, self.grid.ends(spans)))
 
     def to_json(self) -> str:
         """The whole artefact as text; ``from_json`` reads it back."""
@@ -62,7 +62,7 @@ class AwareRelease:
     @classmethod
     def from_json(cls, text: str) -> AwareRelease:
         """The artefact of a text."""
-        try:
+        with canonical.reading("a data-aware release"):
             content = json.loads(text)
             if content["discreet_aware"] != VERSION:
                 raise InvalidArgument("text is a release of another version.")
@@ -74,10 +74,6 @@ class AwareRelease:
                 guarantee=Guarantee.from_json(json.dumps(content["guarantee"])),
                 private=bool(content["private"]),
             )
-        except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
-            if isinstance(error, InvalidArgument):
-                raise
-            raise InvalidArgument("text must be the JSON of a data-aware release.") from None
 
     def __str__(self) -> str:
         note = "" if self.private else "; made with a seed: not private"

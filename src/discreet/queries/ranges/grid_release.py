@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import math
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.accounting.guarantee import Guarantee
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
 from discreet.noise.gaussian import DiscreteGaussian
-from discreet.noise.law import Floats, Ints, floats
+from discreet.noise.law import Floats, floats
 from discreet.queries.ranges import tails
+from discreet.queries.ranges.answers import LEVEL, plain
 from discreet.queries.ranges.boxes import Boxes, read_boxes
-from discreet.queries.ranges.content import law_content, packed, read_law, unpacked
 from discreet.queries.ranges.grid import Ends, Grid, corners, read_grid, signed_sums
-from discreet.queries.ranges.strategy import Contribution, Terms
-from discreet.queries.ranges.tails import Law
+from discreet.queries.ranges.measured import Measured
+from discreet.queries.ranges.strategy import Terms
 
-VERSION = 1
-_LEVEL = 0.95
-_ROUNDING = 2.0**-40
 _CLOSE = 100
 """For more rectangles at once, intervals come from variances alone: valid, but wider."""
 _SMALL = 130.0
@@ -56,33 +50,21 @@ class Margin:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GridRelease:
+class GridRelease(Measured):
     """Noisy measurements of a grid: answers to all rectangles, with exact errors."""
+
+    _kind: ClassVar[str] = "grid"
+    _what: ClassVar[str] = "a grid"
+    _place: ClassVar[str] = "grid"
+    _precision: ClassVar[float] = 2.0**-40
 
     grid: Grid
     strategy: Boxes
-    laws: tuple[Law, ...]
-    measured: tuple[Ints, ...]
-    guarantee: Guarantee
-    contribution: Contribution
-    private: bool = True
-    """False if the noise came from a seed: for tests and simulations only."""
-
-    def __post_init__(self) -> None:
-        for group in self.measured:
-            group.setflags(write=False)
 
     @property
     def labels(self) -> tuple[tuple[object, ...], ...]:
         """The labels of each axis."""
         return self.grid.labels
-
-    @cached_property
-    def cells(self) -> Floats:
-        """The best linear unbiased estimate of each cell."""
-        found = self.strategy.estimate(self.measured, self._noise)
-        found.setflags(write=False)
-        return found
 
     @cached_property
     def cell_std(self) -> Floats:
@@ -103,13 +85,13 @@ class GridRelease:
         None stands for a whole axis, and within a pair for an open end. Pairs of arrays ask for
         many rectangles at once.
         """
-        return _plain(self._answers(self.grid.ends(spans)))
+        return plain(self._answers(self.grid.ends(spans)))
 
     def std(self, *spans: Any) -> Any:
         """The exact standard deviation of the answers."""
-        return _plain(np.sqrt(self.strategy.variance(self.grid.ends(spans), self._noise)))
+        return plain(np.sqrt(self.strategy.variance(self.grid.ends(spans), self._noise)))
 
-    def interval(self, *spans: Any, level: float = _LEVEL) -> tuple[Any, Any]:
+    def interval(self, *spans: Any, level: float = LEVEL) -> tuple[Any, Any]:
         """Bounds that hold the exact count, each with probability at least ``level``.
 
         Up to a hundred rectangles at a time get bounds from the law of their own noise; more get
@@ -118,9 +100,9 @@ class GridRelease:
         tail = 1 - float(check.probability("level", level, zero=False, one=False))
         ends = self.grid.ends(spans)
         value, width = self._answers(ends), self._widths(ends, tail)
-        return _plain(value - width), _plain(value + width)
+        return plain(value - width), plain(value + width)
 
-    def margin(self, axis: int, *, level: float = _LEVEL) -> Margin:
+    def margin(self, axis: int, *, level: float = LEVEL) -> Margin:
         """The totals along one axis, summed over all others."""
         inside = float(check.probability("level", level, zero=False, one=False))
         number = len(self.grid.shape)
@@ -141,7 +123,7 @@ class GridRelease:
             level=inside,
         )
 
-    def heavy(self, threshold: float, *, level: float = _LEVEL) -> list[HeavyCell]:
+    def heavy(self, threshold: float, *, level: float = LEVEL) -> list[HeavyCell]:
         """Cells that surely hold more than ``threshold`` rows: all of them at once, at the level.
 
         Proof: by the union bound over all cells, every exact count is above the lower bound.
@@ -161,66 +143,24 @@ class GridRelease:
         ]
         return sorted(found, key=lambda cell: -cell.value)
 
-    def to_json(self) -> str:
-        """The whole artefact as text; ``from_json`` reads it back."""
-        content = {
-            "discreet_grid": VERSION,
-            "grid": self.grid.content(),
-            "strategy": self.strategy.content(),
-            "noise": [law_content(law) for law in self.laws],
-            "measured": [packed(group) for group in self.measured],
-            "guarantee": json.loads(self.guarantee.to_json()),
-            "contribution": {
-                "rows": self.contribution.rows,
-                "per_cell": self.contribution.per_cell,
-            },
-            "private": self.private,
-        }
-        return json.dumps(content)
-
     @classmethod
-    def from_json(cls, text: str) -> GridRelease:
-        """The artefact of a text."""
-        try:
-            content = json.loads(text)
-            if content["discreet_grid"] != VERSION:
-                raise InvalidArgument("text is a release of a grid of another version.")
-            made = cls(
-                grid=read_grid(content["grid"]),
-                strategy=read_boxes(content["strategy"]),
-                laws=tuple(read_law(law) for law in content["noise"]),
-                measured=tuple(unpacked(group) for group in content["measured"]),
-                guarantee=Guarantee.from_json(json.dumps(content["guarantee"])),
-                contribution=Contribution(**content["contribution"]),
-                private=bool(content["private"]),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
-            if isinstance(error, InvalidArgument):
-                raise
-            raise InvalidArgument("text must be the JSON of a release of a grid.") from None
-        if not made._fits():
-            raise InvalidArgument("text holds measurements that do not fit its grid.")
-        return made
+    def _read(cls, place: Any, strategy: Any) -> dict[str, Any]:
+        return {"grid": read_grid(place), "strategy": read_boxes(strategy)}
 
     def _fits(self) -> bool:
-        if self.strategy.shape != self.grid.shape or len(self.laws) != len(self.strategy.shares):
+        if self.strategy.shape != self.grid.shape:
             return False
         sizes = [int(np.prod(shape)) for shape in self.strategy.shapes()]
         return sizes == [len(group) for group in self.measured]
 
     def __str__(self) -> str:
-        note = "" if self.private else "; made with a seed: not private"
-        deviation = float(self.std(*[None] * len(self.grid.shape)))
-        return (
-            f"grid of {self.grid} by {self.strategy.describe()} "
-            f"(total {self.total:,.0f} ± {deviation:,.3g}; {self.guarantee!r}{note})"
-        )
+        return self._told(self.total, self.std(*[None] * len(self.grid.shape)))
 
     __repr__ = __str__
 
-    @cached_property
-    def _noise(self) -> Floats:
-        return np.array([law.variance for law in self.laws])
+    @property
+    def _sums(self) -> Floats:
+        return self._corners
 
     @cached_property
     def _corners(self) -> Floats:
@@ -228,15 +168,6 @@ class GridRelease:
 
     def _answers(self, ends: Ends) -> Floats:
         return signed_sums(self._corners, ends)
-
-    @cached_property
-    def _rounding(self) -> float:
-        """Room for the rounding of estimates in doubles: far below the noise."""
-        return _ROUNDING * max(1.0, float(np.abs(self._corners).max()))
-
-    def _quick(self, variance: Floats, tail: float) -> Floats:
-        largest = self.strategy.largest_weights(self._noise)
-        return tails.quick(self.laws, largest, variance, tail) + self._rounding
 
     def _widths(self, ends: Ends, tail: float) -> Floats:
         variance = self.strategy.variance(ends, self._noise)
@@ -283,7 +214,3 @@ class GridRelease:
                 )
             )
         return tuple(found)
-
-
-def _plain(values: Floats) -> Any:
-    return values if np.ndim(values) else float(values)

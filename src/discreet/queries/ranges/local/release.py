@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -14,6 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from discreet.accounting.guarantee import Guarantee
+from discreet.core import canonical
 from discreet.core.errors import InvalidArgument
 from discreet.noise.law import Floats, Ints
 from discreet.queries.ranges import domain, polish, quantile
@@ -133,7 +133,7 @@ class LocalRanges(RangeAnswers):
     @classmethod
     def from_json(cls, text: str) -> LocalRanges:
         """The artefact of a text."""
-        try:
+        with canonical.reading("a release of local ranges"):
             content = json.loads(text)
             if content["discreet_local_ranges"] != VERSION:
                 raise InvalidArgument("text is a release of local ranges of another version.")
@@ -145,10 +145,6 @@ class LocalRanges(RangeAnswers):
                 guarantee=Guarantee.from_json(json.dumps(content["guarantee"])),
             )
             fits = made._fits()
-        except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
-            if isinstance(error, InvalidArgument):
-                raise
-            raise InvalidArgument("text must be the JSON of a release of local ranges.") from None
         if not fits:
             raise InvalidArgument("text holds levels that do not fit its domain.")
         return made
