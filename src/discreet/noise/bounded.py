@@ -114,15 +114,13 @@ class BoundedLaplace(Law):
         """Enclose P(X >= k) = (r^k - r^(u+1)) / (1 + r - r^(1-l) - r^(u+1)) for k >= 1."""
         if k > self.upper:
             return 0, 0
-        # The denominator can be as small as 1 / scale: guard bits for that.
+        # The denominator is about 1 / scale at least: the guard bits keep its bounds positive.
         work = precision + int(self.scale).bit_length() + 16
         one = 1 << work
         power = [exp_minus(n / self.scale, work) for n in (k, self.upper + 1, 1, 1 - self.lower)]
         (k_low, k_high), (u_low, u_high), (r_low, r_high), (l_low, l_high) = power
         top_low, top_high = max(0, k_low - u_high), k_high - u_low
         down_low, down_high = one + r_low - l_high - u_high, one + r_high - l_low - u_low
-        if down_low <= 0:
-            return 0, 1 << precision
         return (
             (top_low << precision) // down_high,
             min(1 << precision, ceil_div(top_high << precision, down_low)),

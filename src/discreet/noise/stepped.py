@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,9 +42,7 @@ class Stepped(Law):
         object.__setattr__(self, "width", count("width", width))
         if self.width % 2 == 0:
             raise InvalidArgument(f"width must be odd, so that zero is in the middle, got {width}.")
-        falling = all(
-            a >= b >= 0 for a, b in zip(self.weights, (*self.weights[1:], 0), strict=True)
-        )
+        falling = all(a >= b >= 0 for a, b in pairwise((*self.weights, 0)))
         if not self.weights or not falling or 2 * sum(self.weights) - self.weights[0] != TOTAL:
             raise InvalidArgument("weights must never rise, and sum to 2**62 with both signs.")
         if self.support[1] > _LARGEST:
