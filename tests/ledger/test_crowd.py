@@ -134,6 +134,60 @@ def test_a_charge_below_its_events_is_seen(crowd, ledger, raw):
     assert any("less than its events" in problem for problem in ledger.verify().problems)
 
 
+def forge(raw, url, sequence, content, *, amounts=None):
+    """Rewrite the last entry with a hash that fits."""
+    mark = "?" if url.startswith("sqlite") else "%s"
+    text = crowd_rows.journal.canonical(content)
+    digest = crowd_rows.journal.digest(text)
+    raw.execute(
+        f"UPDATE crowd_entries SET content = {mark}, hash = {mark}, amounts = {mark} "
+        f"WHERE sequence = {sequence}",
+        (text, digest, amounts),
+    )
+    raw.execute(f"UPDATE crowds SET head = '{digest}'")
+
+
+def last(raw, sequence):
+    (row,) = raw.execute(
+        f"SELECT content, amounts FROM crowd_entries WHERE sequence = {sequence}"
+    ).fetchall()
+    return json.loads(row[0]), row[1]
+
+
+def test_other_amounts_are_seen(crowd, ledger, raw, url):
+    crowd.admit([0.1, 0.0, 0.0, 0.2], label="one")
+    content, amounts = last(raw, 2)
+    forge(raw, url, 2, content, amounts=amounts)
+    assert ledger.verify().ok  # the same again is no forgery
+    for other in (None, bytes(amounts)[:-1] + b"x"):
+        forge(raw, url, 2, content, amounts=other)
+        (problem,) = ledger.verify().problems
+        assert problem == "crowd survey: entry 2 has other amounts than it says"
+
+
+def test_a_second_opening_is_seen(crowd, ledger, raw, url):
+    crowd.admit(discreet.zcdp(0.1), label="one")
+    opened, _ = last(raw, 1)
+    content, _ = last(raw, 2)
+    content = {**content, "kind": "open", "terms": opened["terms"]}
+    forge(raw, url, 2, content)
+    (problem,) = ledger.verify().problems
+    assert problem == "crowd survey: entry 2 is of the wrong kind"
+
+
+def test_other_terms_are_seen(crowd, ledger, raw, url):
+    content, _ = last(raw, 1)
+    content["terms"] = {**content["terms"], "more": 1}
+    forge(raw, url, 1, content)
+    (problem,) = ledger.verify().problems
+    assert problem == "crowd survey: entry 1 opened other terms than the crowd has"
+
+
+def test_a_crowd_shows_its_terms_and_nobody(crowd):
+    limits = "PersonalGuarantee(open: Zcdp(1, 0), strict: Zcdp(0.25, 0))"
+    assert repr(crowd) == f"Crowd('survey', 4 members, {limits})"
+
+
 def test_other_members_are_seen(crowd, ledger, raw, url):
     other = crowd_rows.packed(tuple(MEMBERS), np.array([0, 0, 0, 0]))
     mark = "?" if url.startswith("sqlite") else "%s"

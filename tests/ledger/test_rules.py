@@ -46,6 +46,21 @@ def test_exactly_what_the_limit_allows(limit, event, times):
     assert filled(rule_for(limit), event)[0] == times
 
 
+def test_pure_events_have_a_gaussian_price():
+    two = events.Composed(((events.Pure(HALF), 2), (events.Gdp(HALF), 1)))
+    ((price,), mu) = rule_for(discreet.gdp(2)).price(two), pure_to_mu(HALF)
+    assert price == 2 * mu**2 + HALF**2
+
+
+def test_a_sum_that_is_not_known_allows_nothing():
+    rule = rule_for(discreet.approx(1, 1e-6))
+    nothing = rule.zero
+    for mode in ("basic", "concentrated"):
+        assert rule.allows(nothing, mode)
+        assert not rule.allows((nothing[0], None, *nothing[2:]), mode)
+    assert not rule_for(discreet.pure(1)).allows((None,), "sum")
+
+
 @pytest.mark.parametrize(
     "limit",
     [discreet.pure(1) + discreet.pure(1), discreet.zcdp(1).for_group(2), discreet.pure(1) * 0],

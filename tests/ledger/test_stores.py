@@ -10,7 +10,7 @@ import pytest
 import discreet
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.ledger import sqlite, store
+from discreet.ledger import postgres, sqlite, store
 from discreet.ledger.rules import ApproxRule
 from discreet.ledger.store import Pool, StoreFailure
 
@@ -81,6 +81,66 @@ def test_without_psycopg_the_message_says_what_to_install():
         [sys.executable, "-c", program], capture_output=True, check=True, text=True
     )
     assert "discreet[postgres]" in done.stdout
+
+
+def test_without_psycopg_nothing_is_opened(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(Unsupported, match=r"discreet\[postgres\]"):
+        postgres._connect("postgresql://x", "discreet")
+
+
+def test_other_stores_have_versions_of_their_own(tmp_path):
+    """A trigger's inner statement does not end the script's; old versions are not run again."""
+    first = "CREATE TABLE a (x INTEGER);\nINSERT INTO a VALUES (1);\n"
+    second = (
+        "CREATE TRIGGER t BEFORE DELETE ON a BEGIN\n"
+        "  SELECT RAISE(ABORT, 'no');\nEND;\nINSERT INTO a VALUES (2);\n"
+    )
+    sqlite.SqliteStore(tmp_path / "b.db", versions=sqlite.migrations(first)).close()
+    kept = sqlite.SqliteStore(tmp_path / "b.db", versions=sqlite.migrations(first, second))
+    with kept.read() as session:
+        assert session.run("SELECT x FROM a ORDER BY x") == [(1,), (2,)]
+    with pytest.raises(StoreFailure), kept.write() as session:
+        session.run("DELETE FROM a")
+    with pytest.raises(Unsupported, match="newer"):
+        sqlite.SqliteStore(tmp_path / "b.db", versions=sqlite.migrations(first))
+
+
+def test_other_databases_have_versions_of_their_own():
+    done = []
+
+    class Fake:
+        execute = staticmethod(done.append)
+
+    for step in postgres.migrations("CREATE TABLE a ()", "CREATE TABLE b ()"):
+        step(Fake())
+    assert done == ["CREATE TABLE a ()", "CREATE TABLE b ()"]
+
+
+class Busy:
+    """A file that somebody else is switching to a write-ahead log."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+
+    def execute(self, _):
+        found = self.answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return self
+
+    def fetchone(self):
+        return ("wal",) if not self.answers else ("delete",)
+
+
+def test_the_first_openers_wait_for_each_other(monkeypatch):
+    locked = sqlite3.OperationalError("database is locked")
+    busy = Busy(locked, "delete", "wal")
+    sqlite._use_wal(busy)
+    assert not busy.answers
+    monkeypatch.setattr(sqlite, "PATIENCE_S", -1)
+    with pytest.raises(StoreFailure, match="write-ahead"):
+        sqlite._use_wal(Busy(locked, "wal"))
 
 
 def test_sqlite_is_durable(tmp_path):
