@@ -1,0 +1,176 @@
+"""Checks at their ends: what is just allowed, and what is just not."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet.core import check, exact, grid
+from discreet.core.errors import InvalidArgument
+from discreet.core.events import Approx, Pure, Sampled, SampledWithoutReplacement, compose, repeat
+from discreet.core.relation import PrivacyUnit, Relation, trusted
+
+HALF = Fraction(1, 2)
+THIRD = Fraction(1, 3)
+
+
+def test_zero_and_one_are_in_or_out():
+    assert check.non_negative("x", 0) == 0
+    assert check.probability("p", HALF, zero=False, one=False) == HALF
+    for wrong, ends, told in (
+        (-1, {}, r"\[0, 1\]"),
+        (2, {}, r"\[0, 1\]"),
+        (0, {"zero": False}, r"\(0, 1\]"),
+        (1, {"one": False}, r"\[0, 1\)"),
+        (1, {"zero": False, "one": False}, r"\(0, 1\)"),
+    ):
+        with pytest.raises(InvalidArgument, match=f"p must lie in {told}, got {wrong}"):
+            check.probability("p", wrong, **ends)
+
+
+def test_bounds_are_in_order():
+    assert check.bounds(-1, HALF) == (-1, HALF)
+    for lower, upper in ((1, 1), (2, 1)):
+        with pytest.raises(InvalidArgument, match="lower must be below upper"):
+            check.bounds(lower, upper)
+
+
+def test_words_are_told():
+    check.one_of("kind", "b", ("a", "b"))
+    with pytest.raises(InvalidArgument, match=r"kind must be 'a', 'b' or 'c', got 'd'\."):
+        check.one_of("kind", "d", ("a", "b", "c"))
+
+
+def test_whole_numbers_begin_somewhere():
+    assert check.count("n", 1) == 1
+    assert check.count("n", 0, minimum=0) == 0
+    assert type(check.count("n", np.int64(4))) is int
+    for wrong, least in ((0, 1), (-1, 0), (4, 5)):
+        with pytest.raises(InvalidArgument, match=f"n must be at least {least}, got {wrong}"):
+            check.count("n", wrong, minimum=least)
+
+
+def test_numbers_of_numpy_are_read_as_typed():
+    assert check.finite("x", np.float64(0.1)) == Fraction(1, 10)
+    assert check.finite("x", np.float32(0.5)) == HALF
+    assert check.finite("x", np.int8(-3)) == -3
+
+
+def test_parts_of_a_randomiser_are_merged_in_order():
+    parts = ((HALF, THIRD, 0), (Fraction(1, 4), HALF, HALF), (Fraction(1, 4), THIRD, 0))
+    merged = check.two_level(parts)
+    assert merged == ((Fraction(1, 4), HALF, HALF), (Fraction(3, 4), THIRD, 0))
+    assert check.two_level(((1, THIRD, THIRD),)) == ((1, THIRD, THIRD),)
+    assert check.two_level(((1, 1 - THIRD, THIRD),)) == ((1, 1 - THIRD, THIRD),)
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ([], "sum to exactly 1"),
+        ((), "sum to exactly 1"),
+        (((HALF, HALF, 0),), "sum to exactly 1"),
+        (((1, HALF),), "Each of parts"),
+        (((1, HALF, 0, 0),), "Each of parts"),
+        (([1, HALF, 0],), "Each of parts"),
+        (((1, 0, 0),), r"share must lie in \(0, 1\)"),
+        (((1, 1, 0),), r"share must lie in \(0, 1\)"),
+        (((0, HALF, 0), (1, HALF, 0)), r"weight must lie in \(0, 1\]"),
+        (((1, HALF, -HALF),), "differ must not be negative"),
+        (((1, THIRD, HALF),), "differ must not exceed"),
+        (((1, 1 - THIRD, HALF),), "differ must not exceed"),
+    ],
+)
+def test_parts_that_are_no_randomiser_are_refused(parts, told):
+    with pytest.raises(InvalidArgument, match=told):
+        check.two_level(parts)
+
+
+def test_samples_are_no_larger_than_the_population():
+    assert SampledWithoutReplacement(5, 5, Pure(1)).sample == 5
+    assert SampledWithoutReplacement(0, 1, Pure(1)).sample == 0
+    with pytest.raises(InvalidArgument, match="sample must not exceed population=5, got 6"):
+        SampledWithoutReplacement(6, 5, Pure(1))
+    assert Sampled(1, Pure(1)).rate == 1
+    assert Approx(0, 0).delta == 0
+    with pytest.raises(InvalidArgument, match="delta"):
+        Approx(0, 1)
+
+
+def test_one_event_stays_itself():
+    one = Pure(1)
+    assert compose([one]) is one
+    assert compose([one, one]).parts == ((one, 2),)
+    assert repeat(one, 1) is one
+    assert repeat(one, 0).parts == ()
+    with pytest.raises(InvalidArgument, match="count must be at least 0"):
+        repeat(one, -1)
+
+
+def test_only_data_sets_are_held_in_trust():
+    for relation in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
+        assert trusted(relation) is relation
+    with pytest.raises(InvalidArgument, match=r"got Relation\.LOCAL"):
+        trusted(Relation.LOCAL)
+    assert PrivacyUnit().max_rows == 1
+    with pytest.raises(InvalidArgument, match="max_rows"):
+        PrivacyUnit(max_rows=0)
+
+
+def test_exponentials_end_where_they_say():
+    with pytest.raises(ValueError, match="non-negative"):
+        exact.exp_minus(Fraction(-1), 10)
+    assert exact.exp_minus(Fraction(0), 10) == (1024, 1024)
+    assert exact.exp_minus(Fraction(1, 10**9), 10) == (1023, 1024)
+    assert exact.exp_minus(Fraction(1000), 10) == (0, 1)
+
+
+@pytest.mark.parametrize("exponent", [Fraction(1, 7), Fraction(5, 3), Fraction(40), Fraction(300)])
+def test_exponentials_are_a_unit_wide(exponent):
+    for precision in (1, 8, 64, 500):
+        low, high = exact.exp_minus(exponent, precision)
+        assert 0 <= high - low <= 1
+
+
+def test_shares_of_the_light_are_enclosed():
+    low, high = exact.light_share(Fraction(0), 20, light=3, heavy=5)
+    assert low == (3 << 20) // 8
+    assert high == low  # three eighths are a multiple of 2**-20
+    for light, heavy in ((1, 1), (7, 2), (1, 1000)):
+        r = np.exp(-0.5)
+        low, high = exact.light_share(Fraction(1, 2), 40, light=light, heavy=heavy)
+        true = light * r / (heavy + light * r) * 2.0**40
+        assert low - 1e-3 <= true <= high + 1e-3
+        assert high - low <= 1
+
+
+def test_doubles_round_outward():
+    tiny = Fraction(1, 10**400)
+    assert exact.round_up(tiny) == 5e-324
+    assert exact.round_down(tiny) == 0
+    assert exact.round_up(-tiny) == 0
+    assert exact.round_down(-tiny) == -5e-324
+    huge = Fraction(10) ** 400
+    assert (exact.round_up(huge), exact.round_up(-huge)) == (np.inf, -np.inf)
+    assert exact.round_up(Fraction(3)) == exact.round_down(Fraction(3)) == 3
+
+
+@pytest.mark.parametrize(
+    "value", [Fraction(2), Fraction(1, 3), Fraction(10**80), Fraction(1, 10**60)]
+)
+def test_roots_are_close_from_below(value):
+    root = exact.root_down(value)
+    assert root * root <= value
+    assert (root * (1 + Fraction(1, 1 << 64))) ** 2 > value
+
+
+def test_grids_are_powers_of_two_fine_enough():
+    assert grid.power_of_two(0.25) == -2
+    assert grid.power_of_two(8) == 3
+    with pytest.raises(InvalidArgument, match="grid must be a power of two, for example 4"):
+        grid.power_of_two(6)
+    assert grid.grid_exponent(None, Fraction(1)) == -20
+    assert grid.grid_exponent(None, Fraction(3, 4)) == -21
+    assert grid.grid_exponent(1, Fraction(16)) == 0
+    with pytest.raises(InvalidArgument, match=r"sixteenth of the noise scale: 0\.5 or below"):
+        grid.grid_exponent(1, Fraction(31, 2))
