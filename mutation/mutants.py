@@ -48,6 +48,14 @@ _NAMES = {
     "upward": "downward",
     "downward": "upward",
 }
+OPERATORS = (
+    "a comparison gains or loses its equality, or is turned round; `in` and `is` are negated",
+    "an arithmetic or bitwise operator becomes another one; `and` becomes `or`",
+    "`not` and the minus sign go; a condition of `if`, `while` or `... if ... else` is negated",
+    "a number grows by one, `True` becomes `False`",
+    "a function becomes its opposite: " + ", ".join(f"`{a}` → `{b}`" for a, b in _NAMES.items()),
+)
+"""What is changed, in words."""
 
 
 @dataclass(frozen=True, slots=True)
