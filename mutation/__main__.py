@@ -108,7 +108,8 @@ def _trial(
         before=text,
         after=one.apply(text),
         tests=frozenset(tested.of(file, one.place, far=far)),
-        at_import=planted or tested.at_import(file, one.place),
+        at_import=tested.at_import(file, one.place),
+        planted=planted or not one.place.function,
     )
 
 

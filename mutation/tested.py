@@ -68,7 +68,7 @@ class Tested:
     def at_import(self, file: str, place: Place) -> bool:
         """Whether code swapped after the imports may come too late."""
         lines = range(place.first, place.last + 1)
-        return not place.function or any((file, line) in self.outside for line in lines)
+        return any((file, line) in self.outside for line in lines)
 
 
 @cache

@@ -18,6 +18,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Protocol, TypeAlias
@@ -29,6 +30,7 @@ from mutation.durations import Durations
 from mutation.tested import ROOT
 
 Key: TypeAlias = tuple[str, str, int]
+Way: TypeAlias = Callable[[Sequence[str], Sequence[float]], Ended]
 _CAP_S = 60.0
 
 
@@ -48,6 +50,9 @@ class Trial:
     after: str
     tests: frozenset[str]
     at_import: bool
+    """Whether the place is also run before or between the tests: swapped code may be too late."""
+    planted: bool = False
+    """Whether swapping is out of the question."""
 
 
 @dataclass(slots=True)
@@ -74,22 +79,28 @@ class Trials:
         gc.collect()
         gc.freeze()
         needed = {test for trial in self.trials for test in trial.tests if test in self._items}
-        self.durations.measure(needed, lambda test: self._forked([test], {}, [600.0]))
+        self.durations.measure(needed, lambda test: self._forked({}, [test], [600.0]))
         for number, trial in enumerate(self.trials):
             self.told(number, self._fate(trial))
         return True
 
     def _fate(self, trial: Trial) -> Fate:
-        codes = {} if trial.at_import else self._changed(trial)
+        """Swapped first, which is fast; what survives and may have come too late is planted."""
+        codes = self._changed(trial)
+        found: Fate = "survived"
+        if codes:
+            found = self._tried(trial, partial(self._forked, codes), planted=False)
+        if found == "survived" and (trial.at_import or not codes):
+            found = self._tried(trial, partial(_planted, trial.path, trial.after), planted=True)
+        return found
+
+    def _tried(self, trial: Trial, way: Way, *, planted: bool) -> Fate:
         while tests := self._chosen(trial.tests):
-            if codes:
-                ended = self._forked(tests, codes, self._limits(tests))
-            else:
-                ended = _planted(trial.path, trial.after, tests, self._limits(tests))
+            ended = way(tests, self._limits(tests))
             if ended.fate == "survived":
                 return "survived"
             test = tests[ended.test]
-            if self._is_sound(trial, test, planted=not codes):
+            if self._is_sound(trial, test, planted=planted):
                 return ended.fate
             self.broken.add(test)
         return "untested"
@@ -117,7 +128,7 @@ class Trials:
             if planted:
                 ended = _planted(trial.path, trial.before, [test], limits)
             else:
-                ended = self._forked([test], {}, limits)
+                ended = self._forked({}, [test], limits)
             if ended.fate != "survived":
                 return False
             self._sound.add((planted, test))
@@ -125,6 +136,8 @@ class Trials:
 
     def _changed(self, trial: Trial) -> dict[Key, CodeType]:
         """The codes that differ, of functions that exist; none if any of them cannot be swapped."""
+        if trial.planted:
+            return {}
         before, after = (
             dict(_codes(compile(text, str(trial.path), "exec", dont_inherit=True)))
             for text in (trial.before, trial.after)
@@ -136,7 +149,7 @@ class Trials:
         return {key: code for key, code in changed.items() if key in self._functions}
 
     def _forked(
-        self, tests: Sequence[str], codes: dict[Key, CodeType], limits: Sequence[float]
+        self, codes: dict[Key, CodeType], tests: Sequence[str], limits: Sequence[float]
     ) -> Ended:
         """Run the tests in a copy of this process, with the codes of some functions swapped."""
         reading, writing = os.pipe()

@@ -72,8 +72,8 @@ NOTICES = "tests/core/test_exact.py::test_checks_know_their_ends"
 DOES_NOT = "tests/core/test_exact.py::test_floats_are_read_as_typed"
 
 
-@pytest.mark.parametrize("at_import", [False, True])
-def test_a_mutant_is_noticed_exactly_if_a_test_fails(tmp_path, at_import):
+@pytest.mark.parametrize("planted", [False, True])
+def test_a_mutant_is_noticed_exactly_if_a_test_fails(tmp_path, planted):
     tried = [
         (OPEN, [DOES_NOT, NOTICES], "killed"),
         (OPEN, [DOES_NOT], "survived"),
@@ -89,8 +89,8 @@ from mutation.trial import Trial, Trials
 path = ROOT / "src/discreet/core/check.py"
 text = path.read_text()
 trials = [
-    Trial(path=path, before=text, after=text.replace({CLOSED!r}, new), at_import={at_import},
-          tests=frozenset(tests))
+    Trial(path=path, before=text, after=text.replace({CLOSED!r}, new), tests=frozenset(tests),
+          at_import=False, planted={planted})
     for new, tests, _ in {tried!r}
 ]
 plugin = Trials(trials, Durations(pathlib.Path({str(tmp_path)!r}, "durations.json")),
