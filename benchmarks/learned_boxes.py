@@ -91,7 +91,7 @@ class Box:
         level = {"median": Fraction(1, 2), "max": 1 - Fraction(1, 2 * ROWS)}.get(self.statistic)
         if level is not None:
             found["private quantile"] = private_quantile(
-                level=level,
+                quantile=level,
                 lower=low,
                 upper=high,
                 epsilon=epsilon,

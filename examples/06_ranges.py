@@ -14,7 +14,7 @@ season = 300 + 120 * np.sin(np.arange(days.size) / 58)
 visits = np.random.default_rng(1).poisson(season)  # made up
 
 # %% Which structure is best? Nothing is read or spent for this.
-plan = plan_ranges(days, workload.all_ranges(), budget(epsilon=0.5), n=100_000)
+plan = plan_ranges(days, workload.all_ranges(), budget(epsilon=0.5), rows=100_000)
 print(plan, "\n")
 
 # %% Noise is drawn once.

@@ -18,7 +18,7 @@ chances = np.outer(season / season.sum(), share)
 visits = source.multinomial(100_000, chances.ravel()).reshape(chances.shape)  # made up
 
 # %% Which structure is best? Nothing is read or spent for this.
-plan = plan_grid([days, regions], all_rectangles(), budget(epsilon=1), n=100_000)
+plan = plan_grid([days, regions], all_rectangles(), budget(epsilon=1), rows=100_000)
 print(plan, "\n")
 
 # %% Noise is drawn once.

@@ -13,7 +13,7 @@ from discreet.queries.ranges.local.plan import plan_local
 minutes = integers(0, 1023)  # how long an app was used today; clients clip
 
 # %% The plan is public and reads nothing.
-plan = plan_local(minutes, workload.all_ranges(), 1, 200_000)
+plan = plan_local(minutes, workload.all_ranges(), epsilon=1, clients=200_000)
 print(plan, "\n")
 description = plan.best.describe()  # ship this to the clients, as JSON
 
@@ -41,4 +41,4 @@ median = release.quantile(0.5)
 print(f"median {median.label} minutes ({median.low} .. {median.high})\n")
 
 # %% What trusting somebody would buy.
-print(trust_ladder(minutes, workload.all_ranges(), 1, 1e-6, 100_000))
+print(trust_ladder(minutes, workload.all_ranges(), epsilon=1, delta=1e-6, clients=100_000))

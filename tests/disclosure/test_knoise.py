@@ -118,7 +118,7 @@ def test_whatever_the_noise_the_wider_window_is_full():
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
 def test_the_likely_crowd_is_exceeded_with_its_probability(p):
     for n in (5, 50, 500):
-        (low,) = likely_crowd([n * p], confidence=0.95)
+        (low,) = likely_crowd([n * p], level=0.95)
         # Coins of one kind have the widest spread of their mean: a binomial.
         assert low == 0 or stats.binom.cdf(math.floor(low), n, p) <= 0.05
 

@@ -61,7 +61,7 @@ def test_domains_are_the_largest_values(rows):
 @pytest.mark.parametrize("direct", [False, True])
 def test_releases_are_never_out_of_domain(how, direct):
     values = np.full(20, 3.0)
-    made = private_sd(lower=0, upper=10, rows=20, epsilon=0.05, how=how, direct=direct)
+    made = private_sd(lower=0, upper=10, rows=20, epsilon=0.05, method=how, direct=direct)
     bits = seeded(1)
     drawn = [made.release(values, bits=bits) for _ in range(300)]
     assert all(0 <= value <= math.sqrt(25 * 20 / 19) * (1 + 1e-9) for value in drawn)
@@ -105,7 +105,7 @@ def test_refused():
     with pytest.raises(InvalidArgument, match="rows"):
         private_variance(lower=0, upper=1, rows=1, epsilon=1)
     with pytest.raises(InvalidArgument, match="how"):
-        private_sd(lower=0, upper=1, rows=4, epsilon=1, how="wrap")
+        private_sd(lower=0, upper=1, rows=4, epsilon=1, method="wrap")
     with pytest.raises(OutOfDomain):
         private_variance(lower=0, upper=1, rows=4, epsilon=1).release([0.1, 0.2])
 

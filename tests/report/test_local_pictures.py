@@ -45,7 +45,7 @@ def counted(randomiser, values):
 
 
 def learnt():
-    tree = local.adaptive(DOMAIN, epsilon=2)
+    tree = local.adaptive(domain=DOMAIN, epsilon=2)
     return tree.learn(counted(tree.randomiser, VALUES))
 
 
@@ -60,7 +60,7 @@ WAVE = local.square_wave(cells=20, epsilon=1, lower=1950, upper=2020)
 MEAN = local.best_mean(epsilon=1, lower=0, upper=30)
 SEVERAL = local.several(columns={"x": (0, 30), "$y<": (0, 60)}, epsilon=1)
 TREE = local.tree(domain=DOMAIN, epsilon=1)
-GRID = local.local_grid({"a": DOMAIN, "b": integers(0, 15)}, epsilon=1, reports=CLIENTS)
+GRID = local.local_grid({"a": DOMAIN, "b": integers(0, 15)}, epsilon=1, clients=CLIENTS)
 FOUND = Found(
     items=("café".encode(), rb"$x^{$\frac", b"<b>&\x00\xff", "\u202eabc".encode()),
     shares=np.array([0.3, 0.2, 0.1, 0.05]),
@@ -87,8 +87,8 @@ def fixture_shown():
         "a dict of means": counted(SEVERAL, {"x": VALUES, "$y<": VALUES}).estimate(),
         "Found": FOUND,
         "GridEstimate": counted(GRID, {"a": VALUES, "b": VALUES // 2}).estimate(),
-        "LocalPlan": local.plan_local(DOMAIN, ALL, 1, CLIENTS),
-        "Ladder": local.trust_ladder(DOMAIN, ALL, 1, 1e-6, CLIENTS),
+        "LocalPlan": local.plan_local(DOMAIN, ALL, epsilon=1, clients=CLIENTS),
+        "Ladder": local.trust_ladder(DOMAIN, ALL, epsilon=1, delta=1e-6, clients=CLIENTS),
         "BestAdditive": discreet.best_additive(sensitivity=1, epsilon=1),
         "Comparisons": compare_rows(lower=0, upper=9, rows=[9, 99], epsilon=1, std=2),
     }
@@ -135,7 +135,7 @@ def test_the_list_of_kinds_is_complete(shown):
         local.subset_selection(categories=8, epsilon=1),
         local.rappor(categories=8, epsilon=1, permanent=2),
         local.l_osue(categories=8, epsilon=1, permanent=2),
-        local.best_oracle(8, 1),
+        local.best_oracle(8, epsilon=1),
         local.duchi(epsilon=1, lower=0, upper=8),
         local.piecewise(epsilon=1, lower=0, upper=8),
         local.balanced(epsilon=1, lower=0, upper=8),
@@ -255,7 +255,7 @@ def test_without_reports_there_are_no_whiskers():
 
 
 def test_a_plan_shows_every_candidate_and_the_chosen_one_first(shown, tmp_path):
-    plan = local.plan_local(integers(0, 1023), ALL, 1, CLIENTS)
+    plan = local.plan_local(integers(0, 1023), ALL, epsilon=1, clients=CLIENTS)
     lines = only(panels(plan), Lines)
     assert lines.lines[0].label == plan.chosen.name != plan.candidates[0].name
     assert {line.label for line in lines.lines} == {one.name for one in plan.candidates}

@@ -33,9 +33,9 @@ def charges(account):
     return [entry.label for entry in account.history if entry.kind == "charge"]
 
 
-def exact(path, *, per_unit=1, limited=True, **more):
+def exact(path, *, rows_per_unit=1, limited=True, **more):
     """A file whose noise is nearly none, to see what was counted."""
-    plan = plan_stream(epsilon=10**6, per_unit=per_unit, **more)
+    plan = plan_stream(epsilon=10**6, rows_per_unit=rows_per_unit, **more)
     return StreamFile(path, plan=plan, units=limited, payer="nobody")
 
 
@@ -107,7 +107,7 @@ def test_another_plan_is_another_stream(tmp_path, account):
     stream(path, account=account, epsilon=1).close()
     for change, name in [
         ({"epsilon": 0.5}, "plan"),
-        ({"epsilon": 1, "per_unit": 2}, "plan"),
+        ({"epsilon": 1, "rows_per_unit": 2}, "plan"),
         ({"epsilon": 1, "limit_units": True}, "units"),
     ]:
         with pytest.raises(InvalidArgument, match=f"another {name}"):
@@ -165,11 +165,11 @@ def test_a_failed_write_ends_the_stream(tmp_path, account):
 def test_of_each_unit_the_first_events_count(tmp_path):
     """50 events of one unit count C times over the whole stream, also after a restart (F42)."""
     path = tmp_path / "stream.db"
-    file = exact(path, per_unit=3)
+    file = exact(path, rows_per_unit=3)
     told = file.events([1] * 4 + [2, 2], units=[7, 7, 8, 7, 7, 8], end=2, bits=seeded(1))
     assert np.rint(told.values).tolist() == [4, 5]
     file.close()
-    file = exact(path, per_unit=3)
+    file = exact(path, rows_per_unit=3)
     told = file.events([3] * 50, units=[7] * 48 + [8, 9], end=4, bits=seeded(1))
     assert np.rint(told.values).tolist() == [7, 7]
     with pytest.raises(InvalidArgument, match="limits units"):
@@ -190,7 +190,7 @@ def test_without_one_unit_the_counts_move_by_at_most_its_limit():
         keys = rng.integers(0, 2, 30)
 
         def counted(kept, steps=steps, units=units, keys=keys):
-            file = exact(None, per_unit=4, keys=["a", "b"])
+            file = exact(None, rows_per_unit=4, keys=["a", "b"])
             told = [
                 file.events(
                     steps[kept & half],

@@ -167,7 +167,7 @@ def sure_crowd(values: ArrayLike, *, at: ArrayLike, delta: Number, half_width: N
     return crowd(values, at=at, window=2 * positive("delta", delta))
 
 
-def likely_crowd(expected: ArrayLike, *, confidence: Number = 0.95) -> Floats:
+def likely_crowd(expected: ArrayLike, *, level: Number = 0.95) -> Floats:
     """A number that a crowd of this expected size exceeds with the given probability.
 
     Theorem: a sum of independent indicators with mean m is above m - sqrt(2 m ln(1/alpha)) with
@@ -179,7 +179,7 @@ def likely_crowd(expected: ArrayLike, *, confidence: Number = 0.95) -> Floats:
     mean = np.asarray(expected, dtype=np.float64)
     if not (np.isfinite(mean) & (mean >= 0)).all():
         raise OutOfDomain("expected must hold numbers that are not negative.")
-    alpha = 1 - float(probability("confidence", confidence, zero=False, one=False))
+    alpha = 1 - float(probability("level", level, zero=False, one=False))
     return np.maximum(mean - np.sqrt(2 * mean * math.log(1 / alpha)), 0)
 
 

@@ -20,7 +20,7 @@ from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.mechanisms.smooth_statistics import Variance
 from discreet.noise.bits import Bits
 
-How: TypeAlias = Literal["clamp", "fold", "bounded"]
+Method: TypeAlias = Literal["clamp", "fold", "bounded"]
 
 # A statistic as a double is off by less than a 2**-52 part of its largest value; twice that, and
 # the rounding of the sensitivity itself, is added to the sensitivity.
@@ -79,7 +79,7 @@ def private_variance(
     rows: int,
     epsilon: Number,
     delta: Number = 0,
-    how: How = "clamp",
+    method: Method = "clamp",
     grid: Number | None = None,
 ) -> Spread:
     """The sample variance of a column of a public number of rows.
@@ -94,7 +94,7 @@ def private_variance(
     """
     column, square = _prepare(lower, upper, grid, rows)
     moved = square * (Fraction(1, rows) + _ALLOWANCE)
-    inner = _within(how, square * _largest(rows), moved, epsilon, delta)
+    inner = _within(method, square * _largest(rows), moved, epsilon, delta)
     return Spread(column=column, rows=rows, inner=inner, takes_root="never")
 
 
@@ -105,7 +105,7 @@ def private_sd(
     rows: int,
     epsilon: Number,
     delta: Number = 0,
-    how: How = "clamp",
+    method: Method = "clamp",
     direct: bool = False,
     grid: Number | None = None,
 ) -> Spread:
@@ -125,12 +125,12 @@ def private_sd(
     column, square = _prepare(lower, upper, grid, rows)
     if not direct:
         moved = square * (Fraction(1, rows) + _ALLOWANCE)
-        inner = _within(how, square * _largest(rows), moved, epsilon, delta)
+        inner = _within(method, square * _largest(rows), moved, epsilon, delta)
         return Spread(column=column, rows=rows, inner=inner, takes_root="after")
     span = column.span * Fraction(2) ** column.exponent
     moved = span * (root_down(Fraction(1, rows)) + _ALLOWANCE)
     top = span * (root_down(_largest(rows)) + _ALLOWANCE)
-    inner = _within(how, top, moved, epsilon, delta)
+    inner = _within(method, top, moved, epsilon, delta)
     return Spread(column=column, rows=rows, inner=inner, takes_root="before")
 
 
@@ -149,9 +149,9 @@ def _largest(rows: int) -> Fraction:
 
 
 def _within(
-    how: How, upper: Fraction, moved: Fraction, epsilon: Number, delta: Number
+    method: Method, upper: Fraction, moved: Fraction, epsilon: Number, delta: Number
 ) -> BoundedLaplace | Within:
-    if how == "bounded":
+    if method == "bounded":
         return bounded_laplace(
             lower=0,
             upper=upper,
@@ -161,7 +161,7 @@ def _within(
             on="reals",
             relation=Relation.REPLACE_ONE,
         )
-    one_of("how", how, get_args(How))
+    one_of("method", method, get_args(Method))
     noise = laplace(
         sensitivity=moved,
         epsilon=epsilon,
@@ -169,4 +169,4 @@ def _within(
         on="reals",
         relation=Relation.REPLACE_ONE,
     )
-    return (folded if how == "fold" else clamped)(noise, lower=0, upper=upper)
+    return (folded if method == "fold" else clamped)(noise, lower=0, upper=upper)

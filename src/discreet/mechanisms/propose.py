@@ -141,7 +141,7 @@ def propose_test_release(  # noqa: PLR0913 - each has a default and a name
     epsilon: Number,
     delta: Number,
     test: Number = Fraction(1, 2),
-    level: Number | None = None,
+    quantile: Number | None = None,
     trim: int | None = None,
     grid: Number | None = None,
     relation: Relation = Relation.REPLACE_ONE,
@@ -162,7 +162,7 @@ def propose_test_release(  # noqa: PLR0913 - each has a default and a name
     """
     if relation is not Relation.REPLACE_ONE:
         raise InvalidArgument("propose_test_release is for a public number of rows: REPLACE_ONE.")
-    chosen, name = trimmed(statistic, count("rows", rows), level, trim)
+    chosen, name = trimmed(statistic, count("rows", rows), quantile, trim)
     column = Column.of(lower, upper, grid)
     eps = positive("epsilon", epsilon)
     share = probability("test", test, zero=False, one=False)

@@ -44,7 +44,7 @@ class Quantile(Mechanism):
     """One quantile of a column. Made by `private_quantile`."""
 
     column: Column
-    level: Fraction
+    quantile: Fraction
     epsilon: Fraction
     method: Method
     relation: Relation
@@ -63,7 +63,7 @@ class Quantile(Mechanism):
         """By how many ranks a unit may change a score."""
         if self.relation is Relation.REPLACE_ONE:
             return Fraction(1)
-        return max(self.level, 1 - self.level)
+        return max(self.quantile, 1 - self.quantile)
 
     @property
     def rate(self) -> Fraction:
@@ -97,7 +97,7 @@ class Quantile(Mechanism):
         choice = Choice(
             values=codes,
             span=self.column.span,
-            level=self.level,
+            level=self.quantile,
             climbing=self.method == "interpolated",
             rate=self.rate,
         )
@@ -105,15 +105,15 @@ class Quantile(Mechanism):
 
     @property
     def _flip(self) -> PermuteAndFlip:
-        moved = self.moved * self.level.denominator
+        moved = self.moved * self.quantile.denominator
         return permute_and_flip(sensitivity=moved, epsilon=self.epsilon, relation=self.relation)
 
     def _scores(self, codes: Ints, span: int) -> Ints:
         """Scores of all points, in ranks times the level's denominator."""
         points = np.arange(0, span + 1, self.stride)
-        low = np.searchsorted(codes, points) * self.level.denominator
-        high = np.searchsorted(codes, points, side="right") * self.level.denominator
-        target = self.level.numerator * len(codes)
+        low = np.searchsorted(codes, points) * self.quantile.denominator
+        high = np.searchsorted(codes, points, side="right") * self.quantile.denominator
+        target = self.quantile.numerator * len(codes)
         return -np.maximum(np.maximum(low - target, target - high), 0).astype(np.int64)
 
     def probabilities(self, values: ArrayLike) -> Floats:
@@ -124,7 +124,7 @@ class Quantile(Mechanism):
         if self.method == "permute_and_flip":
             return self._flip.probabilities(self._scores(codes, span))
         climbing = self.method == "interpolated"
-        found = pieces(codes, span, level=self.level, climbing=climbing)
+        found = pieces(codes, span, level=self.quantile, climbing=climbing)
         least = found.scores().min()
         weights = np.zeros(span + 1)
         for i, (start, way, points, gap) in enumerate(
@@ -167,7 +167,7 @@ class Quantile(Mechanism):
         return [tuple(sorted((*rest, v))) for v in range(_CHECKED_SPAN + 1)]
 
     def __repr__(self) -> str:
-        return f"private_quantile({float(self.level):g}; {self.guarantee!r})"
+        return f"private_quantile({float(self.quantile):g}; {self.guarantee!r})"
 
 
 def _excess(p: Floats, q: Floats, factor: float) -> float:
@@ -176,7 +176,7 @@ def _excess(p: Floats, q: Floats, factor: float) -> float:
 
 
 def private_quantile(
-    level: Number = Fraction(1, 2),
+    quantile: Number = Fraction(1, 2),
     *,
     lower: Number,
     upper: Number,
@@ -185,7 +185,7 @@ def private_quantile(
     grid: Number | None = None,
     relation: Relation = Relation.ADD_REMOVE,
 ) -> Quantile:
-    """The ``level`` quantile of a column of any number of rows; the median by default.
+    """A quantile of a column of any number of rows; the median by default.
 
     "interpolated" reads ranks off a curve that climbs between the values: inside a gap the point
     where it meets the quantile is the likeliest. "exponential" takes all points of a gap alike.
@@ -195,9 +195,9 @@ def private_quantile(
     Theorem: epsilon-DP under ``relation``, and of bounded range but for "permute_and_flip".
     Proof: with weights exp(-rate * score) the log-ratio of two neighbours lies, but for one
         constant, within rate times the changes of the scores. A score is the distance of the
-        target ``level * (n + 1)`` to the ranks of the point. Knots of neighbours interlace, so a
+        target ``quantile * (n + 1)`` to the ranks of the point. Knots of neighbours interlace, so a
         replaced row moves a rank by at most 1 and the target not at all; an added row moves their
-        difference by at least ``-level`` and at most ``1 - level``. See theory/smooth.
+        difference by at least ``-quantile`` and at most ``1 - quantile``. See theory/smooth.
     Source: McSherry, Talwar 2007; Smith 2011; Asi, Duchi 2020; McKenna, Sheldon 2020 (the flips);
         Durfee 2025 (the climbing). B48.
     Needs: public bounds and grid. The number of rows may be secret under ADD_REMOVE.
@@ -205,9 +205,9 @@ def private_quantile(
     >>> private_quantile(lower=0, upper=100, epsilon=1).guarantee.epsilon()
     1.0
     """
-    share = probability("level", level, zero=False, one=False)
+    share = probability("quantile", quantile, zero=False, one=False)
     if share.denominator > _LARGEST_DENOMINATOR:
-        raise InvalidArgument(f"level must have a denominator of at most 2**20, got {level}.")
+        raise InvalidArgument(f"quantile must have a denominator of at most 2**20, got {quantile}.")
     trusted(relation)
     one_of("method", method, get_args(Method))
     column, stride = Column.of(lower, upper, grid), 1
@@ -219,7 +219,7 @@ def private_quantile(
         column, stride = column.refined()
     return Quantile(
         column=column,
-        level=share,
+        quantile=share,
         epsilon=positive("epsilon", epsilon),
         method=method,
         relation=relation,

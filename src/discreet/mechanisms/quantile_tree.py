@@ -105,7 +105,7 @@ class Quantiles(Mechanism):
         """Recompute the guarantee of one choice, at the hardest level."""
         single = Quantile(
             column=self.column,
-            level=Fraction(1, 2),
+            quantile=Fraction(1, 2),
             epsilon=self.step,
             method="interpolated",
             relation=Relation.ADD_REMOVE,

@@ -157,7 +157,7 @@ def smooth(  # noqa: PLR0913 - each has a default and a name
     epsilon: Number,
     delta: Number = 0,
     noise: Noise | None = None,
-    level: Number | None = None,
+    quantile: Number | None = None,
     trim: int | None = None,
     smoothness: float | None = None,
     order: int = _ORDER,
@@ -166,9 +166,9 @@ def smooth(  # noqa: PLR0913 - each has a default and a name
 ) -> Smooth:
     """A statistic of one column with noise as small as the data allow.
 
-    ``statistic`` is "median" (of an even number of rows the lower one), "quantile" (with its
-    ``level``), "trimmed_mean" (without the ``trim`` smallest and largest), "mean", "variance", or
-    an object with a smooth bound of its own (`Statistic`). Without a ``delta`` the noise is
+    ``statistic`` is "median" (of an even number of rows the lower one), "quantile" (with
+    a ``quantile``), "trimmed_mean" (without the ``trim`` smallest and largest), "mean", "variance",
+    or an object with a smooth bound of its own (`Statistic`). Without a ``delta`` the noise is
     two-sided Lomax noise of an ``order`` (or "cauchy"), with one it is "laplace" or "gaussian".
 
     Theorem: (epsilon, delta)-DP if one of ``rows`` rows is replaced; epsilon-DP without delta.
@@ -189,7 +189,7 @@ def smooth(  # noqa: PLR0913 - each has a default and a name
     if positive("epsilon", epsilon) > _LARGEST_EPSILON:
         raise InvalidArgument(f"epsilon must be at most 100, got {epsilon}: more is no privacy.")
     public = count("rows", rows)
-    chosen, name = _statistic(statistic, public, level, trim)
+    chosen, name = _statistic(statistic, public, quantile, trim)
     family = _family(
         noise,
         positive("epsilon", epsilon),
@@ -206,15 +206,15 @@ def smooth(  # noqa: PLR0913 - each has a default and a name
 
 
 def trimmed(
-    statistic: Name, rows: int, level: Number | None, trim: int | None
+    statistic: Name, rows: int, quantile: Number | None, trim: int | None
 ) -> tuple[Trimmed, str]:
     """The trimmed mean that a median, a quantile or a mean is, and what to call it."""
-    if (level is not None) != (statistic == "quantile"):
-        raise InvalidArgument("level is for, and needed by, the statistic 'quantile'.")
+    if (quantile is not None) != (statistic == "quantile"):
+        raise InvalidArgument("quantile is for, and needed by, the statistic 'quantile'.")
     if (trim is not None) != (statistic == "trimmed_mean"):
         raise InvalidArgument("trim is for, and needed by, the statistic 'trimmed_mean'.")
-    if level is not None:
-        return Trimmed.quantile(rows, level), f"quantile {float(level):g}"
+    if quantile is not None:
+        return Trimmed.quantile(rows, quantile), f"quantile {float(quantile):g}"
     if trim is not None:
         cut = count("trim", trim, minimum=0)
         return Trimmed(rows=rows, below=cut, above=cut), f"trimmed mean without 2 x {cut}"
@@ -229,12 +229,12 @@ def trimmed(
 
 
 def _statistic(
-    statistic: Name | Statistic, rows: int, level: Number | None, trim: int | None
+    statistic: Name | Statistic, rows: int, quantile: Number | None, trim: int | None
 ) -> tuple[Statistic, str]:
     if isinstance(statistic, str) and statistic != "variance":
-        return trimmed(statistic, rows, level, trim)
-    if level is not None or trim is not None:
-        raise InvalidArgument("level is for 'quantile', trim for 'trimmed_mean'.")
+        return trimmed(statistic, rows, quantile, trim)
+    if quantile is not None or trim is not None:
+        raise InvalidArgument("quantile is for 'quantile', trim for 'trimmed_mean'.")
     if isinstance(statistic, str):
         return Variance(rows=rows), "variance"
     if statistic.rows != rows:

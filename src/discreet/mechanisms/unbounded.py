@@ -133,7 +133,7 @@ class UnboundedMean(Mechanism):
         return [
             Quantile(
                 column=column,
-                level=level,
+                quantile=level,
                 epsilon=self.epsilon * share,
                 method="interpolated",
                 relation=self.relation,

@@ -156,7 +156,7 @@ def weighted(  # noqa: PLR0913 - each has a default and a name
     rows: int,
     epsilon: Number,
     delta: Number,
-    level: Number | None = None,
+    quantile: Number | None = None,
     trim: int | None = None,
     blur: tuple[Number, ...] | None = None,
     grid: Number | None = None,
@@ -178,7 +178,7 @@ def weighted(  # noqa: PLR0913 - each has a default and a name
     if relation is not Relation.REPLACE_ONE:
         raise InvalidArgument("Weighted sensitivity is for a public number of rows: REPLACE_ONE.")
     public = count("rows", rows)
-    chosen, name = trimmed(statistic, public, level, trim)
+    chosen, name = trimmed(statistic, public, quantile, trim)
     eps = positive("epsilon", epsilon)
     dlt = probability("delta", delta, zero=False, one=False)
     ceilings = (Fraction(1),) if blur is None else tuple(positive("blur", one) for one in blur)

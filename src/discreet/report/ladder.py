@@ -49,7 +49,7 @@ def rungs(ladder: Ladder) -> Bars:
         low=none,
         high=none,
         title=(
-            f"Error of a range by who is trusted: {ladder.n:,} clients, "
+            f"Error of a range by who is trusted: {ladder.clients:,} clients, "
             f"({ladder.epsilon:g}, {ladder.delta:g})-DP if one is replaced"
         ),
         note=f"A report alone: epsilon {', '.join(alone)}.",
@@ -69,10 +69,10 @@ def against_length(plan: LocalPlan) -> Lines:
             for name in names[:_MOST]
         ],
         x=Axis(label="cells in the range", log=True),
-        y=Axis(label=f"standard error, in clients of {plan.n:,}", log=True),
+        y=Axis(label=f"standard error, in clients of {plan.clients:,}", log=True),
         title=(
             f"Error by length of a range of {plan.domain} "
-            f"({plan.n:,} reports of epsilon {float(plan.epsilon):g}); the first is used"
+            f"({plan.clients:,} reports of epsilon {float(plan.epsilon):g}); the first is used"
         ),
         note="Root mean square over ranges if cells are equally frequent; no report was read.",
     )

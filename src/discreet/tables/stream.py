@@ -47,8 +47,8 @@ class Stream:
         """Count events into steps, and close the steps up to ``end``.
 
         ``steps`` tells for each event the step in which it happened, ``keys`` the place of its key
-        and ``units`` whose it is (if the stream limits units): of each unit the first ``per_unit``
-        events of the whole stream are counted.
+        and ``units`` whose it is (if the stream limits units): of each unit the first
+        ``rows_per_unit`` events of the whole stream are counted.
         """
         return self._file.events(steps, end=end, bits=system(), keys=keys, units=units)
 
@@ -81,7 +81,7 @@ def stream(  # noqa: PLR0913 - each has a name, most a default
     rho: Number | None = None,
     horizon: int | None = None,
     window: int | None = None,
-    per_unit: int = 1,
+    rows_per_unit: int = 1,
     limit_units: bool = False,
     keys: Sequence[str] | None = None,
     label: str = "stream",
@@ -90,8 +90,8 @@ def stream(  # noqa: PLR0913 - each has a name, most a default
 
     The account is charged once, for the whole stream, before the first event. ``horizon``: how many
     steps there will be; ``window``: publish counts of the last so many steps; neither: totals
-    without end. One unit has at most ``per_unit`` events; with ``limit_units`` the stream itself
-    counts them, else the caller promises it. ``keys`` names counts that run side by side.
+    without end. Of one unit at most ``rows_per_unit`` events; with ``limit_units`` the stream
+    itself counts them, else the caller promises it. ``keys`` names counts that run side by side.
 
     Theorem: all that is published, over all crashes and restarts, has the plan's guarantee.
     Proof: theory/streams; answers leave only after the state that made them is on disk, in one
@@ -106,7 +106,7 @@ def stream(  # noqa: PLR0913 - each has a name, most a default
         rho=rho,
         horizon=horizon,
         window=window,
-        per_unit=per_unit,
+        rows_per_unit=rows_per_unit,
         keys=keys,
         relation=account.relation,
     )

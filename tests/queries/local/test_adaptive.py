@@ -68,7 +68,7 @@ def test_answers_of_a_leaf_are_averaged_by_their_weights():
 
 @pytest.mark.parametrize("branching", [2, 3, 4, 16])
 def test_blocks_are_split_into_all_of_their_cells(branching):
-    state = adaptive(Integers(lower=0, upper=99), epsilon=1, branching=branching)
+    state = adaptive(domain=Integers(lower=0, upper=99), epsilon=1, branching=branching)
     tree = state.tree
     for _ in range(state.rounds):
         tree = tree.split(branching, {leaf.start for leaf in tree.leaves})
@@ -76,7 +76,7 @@ def test_blocks_are_split_into_all_of_their_cells(branching):
 
 
 def test_a_round_is_private_and_described():
-    randomiser = adaptive(DAYS, epsilon=1).randomiser
+    randomiser = adaptive(domain=DAYS, epsilon=1).randomiser
     assert randomiser.certify().holds
     assert randomiser.guarantee.epsilon(0) == 1
     assert from_description(randomiser.describe()) == randomiser
@@ -89,7 +89,7 @@ def test_a_round_is_private_and_described():
 
 def test_reports_count_for_their_own_round():
     """Also if nothing stood out, so that the next round asks about the same blocks."""
-    state = adaptive(DAYS, epsilon=0.1)
+    state = adaptive(domain=DAYS, epsilon=0.1)
     counted = Aggregate(state.randomiser).add(state.randomiser.encode([0] * 30, bits=seeded(2)))
     after = state.learn(counted)
     assert after.randomiser.starts == state.randomiser.starts
@@ -98,7 +98,7 @@ def test_reports_count_for_their_own_round():
 
 
 def mean_square(values, seed):
-    estimate = collect(adaptive(DAYS, epsilon=1), values, seeded(seed)).estimate()
+    estimate = collect(adaptive(domain=DAYS, epsilon=1), values, seeded(seed)).estimate()
     n = len(values)
     truth = np.concatenate([[0], np.cumsum(np.bincount(values, minlength=256))]) / n
     found = np.concatenate([[0], np.cumsum(estimate.cells)]) / n
@@ -129,14 +129,14 @@ def test_a_tree_that_never_splits_fails_this_test(monkeypatch):
 
 def test_what_is_released_is_a_distribution():
     values = shapes("beta", np.random.default_rng(2))[:20_000]
-    estimate = collect(adaptive(DAYS, epsilon=1), values, seeded(3)).estimate()
+    estimate = collect(adaptive(domain=DAYS, epsilon=1), values, seeded(3)).estimate()
     assert (estimate.cells >= 0).all()
     assert estimate.answer() == pytest.approx(20_000)
     assert estimate.answer(128, 255) == pytest.approx(np.sum(values >= 128), abs=3_000)
 
 
 def test_rounds_are_kept_apart():
-    state = adaptive(DAYS, epsilon=1)
+    state = adaptive(domain=DAYS, epsilon=1)
     with pytest.raises(InvalidArgument, match="No round is over"):
         state.estimate()
     with pytest.raises(InvalidArgument, match="no reports"):
@@ -149,4 +149,4 @@ def test_rounds_are_kept_apart():
     with pytest.raises(InvalidArgument, match="rounds are over"):
         done.learn(Aggregate(done.randomiser))
     with pytest.raises(InvalidArgument, match="two cells"):
-        adaptive(Integers(lower=0, upper=0), epsilon=1)
+        adaptive(domain=Integers(lower=0, upper=0), epsilon=1)

@@ -105,7 +105,7 @@ def test_each_group_is_unbiased_with_its_stated_error():
 
 
 def test_answers_know_that_attributes_depend():
-    grid = local_grid(DOMAINS, epsilon=2, reports=60_000)
+    grid = local_grid(DOMAINS, epsilon=2, clients=60_000)
     people = population(60_000, 3)
     found = Aggregate(grid).add(grid.encode(people, bits=seeded(9))).estimate()
     young = (people["age"] >= 16) & (people["age"] <= 31)

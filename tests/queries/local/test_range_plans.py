@@ -38,12 +38,12 @@ DOMAIN = integers(0, SIZE - 1)
 
 @pytest.fixture(scope="module", name="plan")
 def fixture_plan():
-    return plan_local(DOMAIN, ALL, 1, CLIENTS)
+    return plan_local(DOMAIN, ALL, epsilon=1, clients=CLIENTS)
 
 
 @pytest.fixture(scope="module", name="ladder")
 def fixture_ladder():
-    return trust_ladder(DOMAIN, ALL, 1, 1e-6, CLIENTS)
+    return trust_ladder(DOMAIN, ALL, epsilon=1, delta=1e-6, clients=CLIENTS)
 
 
 def test_candidates_are_ranked_by_their_law(plan):
@@ -65,15 +65,17 @@ def test_the_choice_is_short_and_within_a_percent(plan):
 
 
 def test_short_reports_are_respected():
-    plan = plan_local(DOMAIN, ALL, 1, CLIENTS, bits=24)
+    plan = plan_local(DOMAIN, ALL, epsilon=1, clients=CLIENTS, report_bits=24)
     assert {one.bits for one in plan.candidates} <= {8, 16, 24}
     assert plan.chosen.mean < haar(domain=DOMAIN, epsilon=1).law.mean(ALL)
     with pytest.raises(InvalidArgument, match="bits"):
-        plan_local(DOMAIN, ALL, 1, CLIENTS, bits=3)
+        plan_local(DOMAIN, ALL, epsilon=1, clients=CLIENTS, report_bits=3)
 
 
 def test_single_cells_are_left_flat():
-    assert plan_local(integers(0, 255), w.points(), 1, 1000).chosen.name.startswith("flat")
+    assert plan_local(integers(0, 255), w.points(), epsilon=1, clients=1000).chosen.name.startswith(
+        "flat"
+    )
 
 
 def test_what_is_shown(plan):
@@ -86,12 +88,12 @@ def test_what_is_shown(plan):
 
 
 def test_malformed_questions_are_refused():
-    for wrong in ({"epsilon": 0}, {"n": 0}, {"bits": 0}):
-        given = {"domain": DOMAIN, "workload": ALL, "epsilon": 1, "n": 10, **wrong}
+    for wrong in ({"epsilon": 0}, {"clients": 0}, {"report_bits": 0}):
+        given = {"domain": DOMAIN, "workload": ALL, "epsilon": 1, "clients": 10, **wrong}
         with pytest.raises(InvalidArgument, match=next(iter(wrong))):
             plan_local(**given)
     with pytest.raises(InvalidArgument, match="two cells"):
-        plan_local(integers(1, 1), ALL, 1, 10)
+        plan_local(integers(1, 1), ALL, epsilon=1, clients=10)
 
 
 @pytest.mark.parametrize("pairs", [1, 2, 4])
@@ -161,11 +163,11 @@ def test_no_shuffle_of_few_reports_is_worse_than_stated(randomiser):
 
 @pytest.mark.parametrize(("epsilon", "n"), [(1, 10_000), (3, 500), (1e-5, 3)])
 def test_shuffled_reports_keep_the_target(epsilon, n):
-    found = shuffled_ranges(integers(0, 15), ALL, epsilon, 1e-6, n)
+    found = shuffled_ranges(integers(0, 15), ALL, epsilon=epsilon, delta=1e-6, clients=n)
     assert found.guarantee.relation is Relation.REPLACE_ONE or n == 500
     assert 0.98 * epsilon < found.guarantee.epsilon(delta=1e-6) <= epsilon
     assert found.randomiser.epsilon >= epsilon * Fraction(99, 100)
-    alone = plan_local(integers(0, 15), ALL, epsilon, n).chosen
+    alone = plan_local(integers(0, 15), ALL, epsilon=epsilon, clients=n).chosen
     assert found.mean <= n * alone.mean * 1.02
 
 
@@ -181,15 +183,15 @@ def test_the_ladder(ladder):
 
 
 def test_fewer_honest_clients_hide_less():
-    whole = trust_ladder(integers(0, 15), ALL, 1, 1e-6, 10_000)
-    half = trust_ladder(integers(0, 15), ALL, 1, 1e-6, 10_000, honest=0.5)
+    whole = trust_ladder(integers(0, 15), ALL, epsilon=1, delta=1e-6, clients=10_000)
+    half = trust_ladder(integers(0, 15), ALL, epsilon=1, delta=1e-6, clients=10_000, honest=0.5)
     assert half["secure sum"].mean == pytest.approx(2 * whole["central"].mean)
     assert half["shuffle"].local_epsilon < whole["shuffle"].local_epsilon
     assert half["shuffle"].mean > whole["shuffle"].mean
     assert half["local"].mean == whole["local"].mean
     assert half["central"].mean == whole["central"].mean
     with pytest.raises(InvalidArgument, match="honest"):
-        trust_ladder(integers(0, 15), ALL, 1, 1e-6, 10_000, honest=0)
+        trust_ladder(integers(0, 15), ALL, epsilon=1, delta=1e-6, clients=10_000, honest=0)
 
 
 def test_the_published_ladder():
@@ -211,7 +213,7 @@ def test_the_published_ladder():
     )
     assert math.sqrt(central.mean_variance(ALL)) == pytest.approx(24.9, rel=0.03)
     assert closed_form(5.7, delta=1e-6, reports=CLIENTS) == pytest.approx(1, abs=1e-3)
-    shuffle = plan_local(DOMAIN, ALL, 5.7, CLIENTS)
+    shuffle = plan_local(DOMAIN, ALL, epsilon=5.7, clients=CLIENTS)
     assert shuffle.candidates[0].mean == pytest.approx(0.273, abs=5e-4)
     assert shuffle.chosen.rmse == pytest.approx(165, abs=1)
     oue = optimal_tree(domain=DOMAIN, epsilon=5.7, workload=ALL, oracle="oue")

@@ -279,7 +279,7 @@ def test_malformed_structures_are_refused():
     with pytest.raises(InvalidArgument, match="halved"):
         HaarTree(domain=SIXTEEN, epsilon=Fraction(1), shares=(Fraction(1),))
     with pytest.raises(InvalidArgument, match="bits"):
-        flat(domain=SIXTEEN, epsilon=1, oracle="oue", bits=8)
+        flat(domain=SIXTEEN, epsilon=1, oracle="oue", report_bits=8)
 
 
 ROUNDS, CLIENTS = 150, 3000

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import discreet
-from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
+from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
 from discreet.noise.bits import seeded
 from discreet.queries.ranges import stream
@@ -111,13 +111,15 @@ def test_epochs_double():
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_guarantees_are_what_was_asked(shape, relation):
     for per_unit in (1, 4):
-        plan = plan_stream(epsilon=0.5, per_unit=per_unit, relation=relation, **shape)
+        plan = plan_stream(epsilon=0.5, rows_per_unit=per_unit, relation=relation, **shape)
         assert plan.guarantee.epsilon() == pytest.approx(0.5, rel=1e-12)
         assert plan.guarantee.relation is relation
-        plan = plan_stream(rho=0.125, per_unit=per_unit, relation=relation, **shape)
+        plan = plan_stream(rho=0.125, rows_per_unit=per_unit, relation=relation, **shape)
         assert plan.guarantee.rdp(2.0) <= 0.25 * (1 + 1e-12)
         assert plan.guarantee.rdp(2.0) >= 0.25 * (1 - 1e-6)
-        plan = plan_stream(epsilon=1, delta=1e-6, per_unit=per_unit, relation=relation, **shape)
+        plan = plan_stream(
+            epsilon=1, delta=1e-6, rows_per_unit=per_unit, relation=relation, **shape
+        )
         assert plan.guarantee.epsilon(1e-6) == pytest.approx(1, rel=1e-6)
 
 
@@ -127,13 +129,13 @@ def test_noise_is_scaled_to_units_and_relation(shape):
     t = np.array([10, 400])
     one = plan_stream(epsilon=0.1, **shape)
     for plan, factor in [
-        (plan_stream(epsilon=0.1, per_unit=3, **shape), 9),
+        (plan_stream(epsilon=0.1, rows_per_unit=3, **shape), 9),
         (plan_stream(epsilon=0.1, relation=Relation.REPLACE_ONE, **shape), 4),
     ]:
         assert plan.variance(t) == pytest.approx(factor * one.variance(t), rel=1e-3)
     one = plan_stream(rho=0.1, **shape)
     for plan, factor in [
-        (plan_stream(rho=0.1, per_unit=3, **shape), 9),
+        (plan_stream(rho=0.1, rows_per_unit=3, **shape), 9),
         (plan_stream(rho=0.1, relation=Relation.REPLACE_ONE, **shape), 2),
     ]:
         assert plan.variance(t) == pytest.approx(factor * one.variance(t), rel=1e-3)
@@ -171,7 +173,7 @@ def test_forecast_reads():
 
 def test_plans_are_kept_as_text():
     for amount, shape in itertools.product(AMOUNTS, SHAPES):
-        plan = plan_stream(**amount, **shape, keys=["x", "y"], per_unit=2)
+        plan = plan_stream(**amount, **shape, keys=["x", "y"], rows_per_unit=2)
         assert StreamPlan.from_json(plan.to_json()) == plan
     with pytest.raises(InvalidArgument, match="text"):
         StreamPlan.from_json("{}")
@@ -248,11 +250,11 @@ def test_refused_plans():
         {"epsilon": 1, "horizon": 5, "window": 5},
         {"epsilon": 1, "keys": []},
         {"epsilon": 1, "keys": ["a", "a"]},
-        {"epsilon": 1, "per_unit": 0},
+        {"epsilon": 1, "rows_per_unit": 0},
         {"epsilon": 1, "window": 1},
         {"epsilon": 0},
     ]:
         with pytest.raises(InvalidArgument):
             plan_stream(**wrong)
-    with pytest.raises(Unsupported):
+    with pytest.raises(InvalidArgument, match="relation"):
         plan_stream(epsilon=1, relation=discreet.Relation.LOCAL)

@@ -25,7 +25,7 @@ from discreet.models.sgd.train import RATE_BITS, Batch, Descent, follow
 from discreet.noise.bits import Bits
 from discreet.noise.coins import packed_bernoulli
 
-Way: TypeAlias = Literal["sampling", "clipping"]
+Method: TypeAlias = Literal["sampling", "clipping"]
 
 _SAFE = 1 - 2.0**-40  # more than rounding can add to a product
 _PARTS = 1 << 16
@@ -66,7 +66,7 @@ class PersonalDescent:
 
 
 def personal_descent(
-    run: Descent, limits: Mapping[str, Guarantee], people: Mapping[str, float], *, way: Way
+    run: Descent, limits: Mapping[str, Guarantee], people: Mapping[str, float], *, method: Method
 ) -> PersonalDescent:
     """A run in which every level spends what it may.
 
@@ -77,15 +77,15 @@ def personal_descent(
     names = sorted(limits)
     if sorted(people) != names or not names:
         raise InvalidArgument("limits and people must name the same levels.")
-    if way not in ("sampling", "clipping"):
-        raise InvalidArgument(f"way must be sampling or clipping, got {way!r}.")
+    if method not in ("sampling", "clipping"):
+        raise InvalidArgument(f"method must be sampling or clipping, got {method!r}.")
     needed = {name: _noise(limits[name], run) for name in names}
     noise = min(needed.values())
     rates, clips = dict.fromkeys(names, run.rate), dict.fromkeys(names, Fraction(1))
     for name in names:
         if needed[name] == noise:
             continue
-        if way == "clipping":
+        if method == "clipping":
             clips[name] = Fraction(int(noise / needed[name] * _PARTS), _PARTS)
         else:
             rates[name] = _rate(limits[name], replace(run, noise=noise))

@@ -18,15 +18,15 @@ from discreet.mechanisms.mechanism import Certificate, Check
 from discreet.models.inputs import doubles
 from discreet.models.sgd.classifier import PrivateLogisticRegression
 from discreet.models.sgd.personal import (
+    Method,
     PersonalDescent,
-    Way,
     descend_personal,
     limit_target,
     personal_descent,
 )
 from discreet.models.sgd.plan import Plan
 
-_OWN = ("limits", "people", "way")
+_OWN = ("limits", "people", "method")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -35,7 +35,7 @@ class PersonalLogisticRegression(PrivateLogisticRegression):
 
     ``limits`` maps levels to ``approx(epsilon, delta)``, ``people`` to the public number of records
     of each level, roughly. ``fit`` takes the level of each record. Stricter levels take part in
-    fewer steps (``way="sampling"``) or with shorter gradients (``way="clipping"``). Everything else
+    fewer steps (``method="sampling"``) or with shorter gradients (``method="clipping"``). All else
     is as in `PrivateLogisticRegression`, whose epsilon, delta, rho, mu and rows stay unset.
     ``personal_guarantee_`` has an entry for each level; ``guarantee_`` holds for everybody, and is
     what an account is charged.
@@ -56,7 +56,7 @@ class PersonalLogisticRegression(PrivateLogisticRegression):
 
     limits: Mapping[str, Guarantee] | None = None
     people: Mapping[str, int] | None = None
-    way: Way = "sampling"
+    method: Method = "sampling"
 
     def fit(self, X: object, y: object, *, levels: object = None) -> Self:
         """Fit, privately, each record within the limit of its level.
@@ -88,7 +88,7 @@ class PersonalLogisticRegression(PrivateLogisticRegression):
         """Noise, rates, clips and guarantee of each level, before a row is read."""
         limits, people = self._menu()
         run = self._open_plan(features).run(float(sum(people.values())))
-        return personal_descent(run, limits, people, way=self.way)
+        return personal_descent(run, limits, people, method=self.method)
 
     def certify(self) -> Certificate:
         """Recompute every level's guarantee: the noise of a step from its exact law, then runs."""

@@ -150,7 +150,7 @@ class QuantileInterval(IntervalPlan):
             if end.rank is not None:
                 choice = Quantile(
                     column=self.column,
-                    level=Fraction(end.rank, self.rows).limit_denominator(64),
+                    quantile=Fraction(end.rank, self.rows).limit_denominator(64),
                     epsilon=end.epsilon,
                     method="exponential",
                     relation=Relation.REPLACE_ONE,

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.accounting.guarantee import Guarantee
-from discreet.core import check, events
-from discreet.core.errors import OutOfDomain, Unsupported
-from discreet.core.relation import Relation
-from discreet.noise.bits import Bits, system
+from discreet.core import check
+from discreet.core.errors import OutOfDomain
+from discreet.core.relation import Relation, trusted
+from discreet.noise.bits import Bits
 from discreet.noise.law import Floats
-from discreet.queries.budget import Budget, Noise
+from discreet.queries.budget import Budget
 from discreet.queries.ranges import grid_optimise as optimise
 from discreet.queries.ranges.aware_plan import Aware, listed_names
 from discreet.queries.ranges.aware_plan import data_aware as aware
 from discreet.queries.ranges.boxes import Boxes
-from discreet.queries.ranges.design import law_of
+from discreet.queries.ranges.design import Design
 from discreet.queries.ranges.domain import Domain
 from discreet.queries.ranges.grid import (
     Ends,
@@ -30,60 +27,23 @@ from discreet.queries.ranges.grid import (
     checked,
 )
 from discreet.queries.ranges.grid_release import GridRelease
-from discreet.queries.ranges.noise import Family, Price, families, price, spent
+from discreet.queries.ranges.listing import Candidate, table
+from discreet.queries.ranges.noise import Price, families, price
 from discreet.queries.ranges.strategy import Contribution
-from discreet.queries.ranges.tails import Law
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridDesign:
+class GridDesign(Design):
     """What will be measured on a grid, with which noise, for which guarantee."""
 
     grid: Grid
     strategy: Boxes
-    budget: Budget
-    family: Family
-    relation: Relation = Relation.ADD_REMOVE
-    contribution: Contribution = field(default_factory=Contribution)
 
     def __post_init__(self) -> None:
         if self.strategy.shape != self.grid.shape:
             raise OutOfDomain(
                 f"the strategy is for {self.strategy.shape} cells, the grid has {self.grid.shape}."
             )
-
-    @cached_property
-    def mechanisms(self) -> tuple[Noise, ...]:
-        """One for each shape of box; together they cost the budget."""
-        return spent(self.budget, family=self.family).mechanisms(
-            self.strategy.moves(self.contribution, self.relation),
-            shares=self.strategy.shares,
-            relation=self.relation,
-        )
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What a release costs.
-
-        Theorem: the release of all groups has this guarantee under ``relation``.
-        Proof: each group is a vector of integers whose distance on neighbours the strategy bounds
-            (`Boxes.moves`), released by a mechanism for that distance; groups compose. Everything
-            after is post-processing.
-        Source: docs/theory/grids.md.
-        Needs: the counts are of the declared cells, and units keep to the contribution.
-        """
-        each = [mechanism.guarantee.event for mechanism in self.mechanisms]
-        return Guarantee(events.compose(each), self.relation)
-
-    @cached_property
-    def laws(self) -> tuple[Law, ...]:
-        """The noise of each group."""
-        return tuple(law_of(mechanism) for mechanism in self.mechanisms)
-
-    @cached_property
-    def noise(self) -> Floats:
-        """The exact variance of the noise of each group."""
-        return np.array([law.variance for law in self.laws])
 
     def variance(self, ends: Ends) -> Floats:
         """The exact variance of the answers to rectangles of cells, counted from zero."""
@@ -103,49 +63,17 @@ class GridDesign:
             raise OutOfDomain(
                 f"counts must be an array of {self.grid.shape} integers, one for each cell."
             )
-        source = system() if bits is None else bits
-        # A cell below zero is none: bounding it moves no pair of data sets apart.
-        exact = self.strategy.measure(np.clip(cells, 0, np.iinfo(np.int64).max).astype(np.int64))
-        noisy = [
-            np.asarray(mechanism.release(group, bits=source), dtype=np.int64)
-            for mechanism, group in zip(self.mechanisms, exact, strict=True)
-        ]
-        return GridRelease(
-            grid=self.grid,
-            strategy=self.strategy,
-            laws=self.laws,
-            measured=tuple(noisy),
-            guarantee=self.guarantee,
-            contribution=self.contribution,
-            private=source.private,
-        )
-
-    def describe(self) -> str:
-        """In a few words."""
-        return f"{self.strategy.describe()}, {self.family} noise"
+        return GridRelease(grid=self.grid, **self.measured(cells, bits))
 
     def __str__(self) -> str:
         return f"{self.describe()} on {self.grid} ({self.budget}, {self.relation.value})"
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridCandidate:
-    """A structure with its noise, and its error over the workload."""
+class GridCandidate(Candidate):
+    """A structure on a grid."""
 
     design: GridDesign
-    noise: Floats
-    mean: float
-    """Mean variance over the workload."""
-
-    @property
-    def rmse(self) -> float:
-        """The root of the mean squared error."""
-        return math.sqrt(self.mean)
-
-    @property
-    def name(self) -> str:
-        """Structure and noise in a few words."""
-        return self.design.describe()
 
     def std(self, ends: Ends) -> Floats:
         """Standard deviations of the answers to rectangles of cells, counted from zero."""
@@ -181,13 +109,8 @@ class GridPlan:
             if self.rows:
                 line.append(f"{one.rmse / self.rows:.2%}")
             lines.append(line)
-        widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-        text = [
-            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
-            for line in lines
-        ]
         title = f"Grid of {self.grid}, {self.workload}, {self.budget}: standard errors"
-        return "\n".join([title, *text, *listed_names(self.aware)])
+        return "\n".join([title, *table(lines), *listed_names(self.aware)])
 
 
 def plan_grid(
@@ -195,14 +118,14 @@ def plan_grid(
     workload: GridWorkload,
     budget: Budget,
     *,
-    n: int | None = None,
+    rows: int | None = None,
     relation: Relation = Relation.ADD_REMOVE,
     contribution: Contribution | None = None,
     data_aware: bool = False,
 ) -> GridPlan:
     """Rank structures by their mean squared error over rectangles of a grid. Reads no data.
 
-    ``n`` is a guess at the number of rows that only serves to show relative errors.
+    ``rows`` is a guess at the number of rows that only serves to show relative errors.
     ``data_aware`` also offers MWEM, whose error nobody can state beforehand: it is not ranked.
 
     Theorem: the stated mean variances are those of the releases: exactly for Laplace noise and for
@@ -211,9 +134,9 @@ def plan_grid(
     Source: F40, F59.
     Needs: declared domains; ADD_REMOVE or REPLACE_ONE.
     """
-    if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
-        raise Unsupported(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
-    rows = None if n is None else check.count("n", n)
+    trusted(relation)
+    if rows is not None:
+        check.count("rows", rows)
     units = Contribution() if contribution is None else contribution
     grid = Grid(domains=tuple(domains))
     checked(workload, grid.shape)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.core import check
-from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.errors import InvalidArgument
+from discreet.core.relation import Relation, trusted
 from discreet.noise.law import Floats, Ints
 from discreet.queries.budget import Budget
 from discreet.queries.ranges import dense
@@ -21,6 +21,7 @@ from discreet.queries.ranges.design import RangeDesign
 from discreet.queries.ranges.domain import Domain
 from discreet.queries.ranges.grid import Grid, product
 from discreet.queries.ranges.haar import haar, optimal_haar
+from discreet.queries.ranges.listing import Candidate, table
 from discreet.queries.ranges.noise import Price, families, price
 from discreet.queries.ranges.optimise import optimal_blocks
 from discreet.queries.ranges.roots import Roots
@@ -38,27 +39,14 @@ _TRIED_ROOTS = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """A structure with its noise, and its error over the workload."""
+class RangeCandidate(Candidate):
+    """A structure on a domain."""
 
     design: RangeDesign
-    noise: Floats
-    mean: float
-    """Mean variance over the workload."""
     largest: float
     """The largest variance among many ranges of the workload."""
     widest: tuple[int, int]
     """The range that has it."""
-
-    @property
-    def rmse(self) -> float:
-        """The root of the mean squared error."""
-        return math.sqrt(self.mean)
-
-    @property
-    def name(self) -> str:
-        """Structure and noise in a few words."""
-        return self.design.describe()
 
     def by_length(self, lengths: Ints) -> Floats:
         """Root mean squared error over all ranges of each length: the data of a figure."""
@@ -77,7 +65,7 @@ class RangePlan:
     domain: Domain
     workload: Workload
     budget: Budget
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[RangeCandidate, ...]
     rows: int | None = None
     aware: tuple[Aware, ...] = ()
     """On request: mechanisms whose error depends on the data, unranked."""
@@ -107,13 +95,8 @@ class RangePlan:
             if self.rows:
                 line.append(f"{one.rmse / self.rows:.2%}")
             lines.append(line)
-        widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-        text = [
-            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
-            for line in lines
-        ]
         title = f"Ranges of {self.domain}, {self.workload}, {self.budget}: standard errors"
-        return "\n".join([title, *text, *listed_names(self.aware)])
+        return "\n".join([title, *table(lines), *listed_names(self.aware)])
 
 
 def plan_ranges(
@@ -121,7 +104,7 @@ def plan_ranges(
     workload: Workload,
     budget: Budget,
     *,
-    n: int | None = None,
+    rows: int | None = None,
     relation: Relation = Relation.ADD_REMOVE,
     contribution: Contribution | None = None,
     thorough: bool = False,
@@ -129,8 +112,8 @@ def plan_ranges(
 ) -> RangePlan:
     """Rank every structure by its mean squared error over a workload. Reads no data.
 
-    ``n`` is the number of rows. Under REPLACE_ONE, with exactly one row of each unit, it is public
-    and makes answers better; otherwise it is a guess that only serves to show relative errors.
+    ``rows`` is how many there are. Under REPLACE_ONE, with one row of each unit, it is public and
+    makes answers better; otherwise it is a guess that only serves to show relative errors.
     ``thorough`` also optimises matrices on domains where that takes minutes. ``data_aware`` also
     offers DAWA and MWEM, whose error nobody can state beforehand: they are not ranked.
 
@@ -141,9 +124,9 @@ def plan_ranges(
     Source: F59.
     Needs: a declared domain; ADD_REMOVE or REPLACE_ONE.
     """
-    if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
-        raise Unsupported(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
-    rows = None if n is None else check.count("n", n)
+    trusted(relation)
+    if rows is not None:
+        check.count("rows", rows)
     units = Contribution() if contribution is None else contribution
     if isinstance(workload, Listed):
         workload.arrays(domain.size)  # outside of the domain: refused before the work
@@ -202,7 +185,7 @@ def _aware(
 
 def _candidate(
     design: RangeDesign, cost: Price, workload: Workload, tried: tuple[Ints, Ints]
-) -> Candidate:
+) -> RangeCandidate:
     strategy = design.strategy
     noise = cost.variances(strategy.shares, strategy.moves(design.contribution, design.relation))
     mean = strategy.mean_variance(workload, noise)
@@ -214,7 +197,7 @@ def _candidate(
         some = np.unique(np.linspace(0, last, few).astype(np.int64))
     found = strategy.variance(tried[0][some], tried[1][some], noise)
     place = some[int(np.argmax(found))]
-    return Candidate(
+    return RangeCandidate(
         design=design,
         noise=noise,
         mean=mean,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -24,6 +25,7 @@ from discreet.queries.passes import Setting
 from discreet.queries.ranges import domain as domains
 from discreet.queries.ranges import workload as workloads
 from discreet.queries.ranges.domain import Domain, span
+from discreet.queries.ranges.grid_plan import GridPlan
 from discreet.queries.ranges.plan import RangePlan
 from discreet.queries.ranges.plan import plan_ranges as ranked
 from discreet.queries.ranges.strategy import Contribution
@@ -44,23 +46,24 @@ Asked: TypeAlias = str | Workload | Sequence[tuple[Any, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RangeQuery:
-    """A question about all ranges of a column; made by `ranges`."""
+class CellQuery(ABC):
+    """A question about the cells of one or several columns."""
 
-    value: Expression
-    workload: Asked = "all"
-    bins: int | None = None
-    edges: tuple[Number, ...] | None = None
     where: Expression | None = None
     name: str = ""
     limits: Limits = field(default_factory=Limits)
     """Its own; those not given here are the table's."""
 
     @property
+    @abstractmethod
+    def columns(self) -> str:
+        """The columns in words."""
+
+    @property
     def text(self) -> str:
         """The question in words; it holds nothing but what the analyst wrote."""
         where = "" if self.where is None else f" where {plainly(self.where)}"
-        return f"ranges of {plainly(self.value)}{where}"
+        return f"ranges of {self.columns}{where}"
 
     @property
     def title(self) -> str:
@@ -69,12 +72,27 @@ class RangeQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PlannedRanges:
+class RangeQuery(CellQuery):
+    """A question about all ranges of a column; made by `ranges`."""
+
+    value: Expression
+    workload: Asked = "all"
+    bins: int | None = None
+    edges: tuple[Number, ...] | None = None
+
+    @property
+    def columns(self) -> str:
+        """The column in words."""
+        return plainly(self.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlannedCells:
     """What an engine will be asked, and the structures that could be released, best first."""
 
-    query: RangeQuery
+    query: CellQuery
     counted: Plan
-    ranked: RangePlan
+    ranked: RangePlan | GridPlan
 
     @property
     def guarantee(self) -> Guarantee:
@@ -85,6 +103,14 @@ class PlannedRanges:
     def relation(self) -> Relation:
         """Who is protected."""
         return self.ranked.best.relation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlannedRanges(PlannedCells):
+    """Planned ranges of one column."""
+
+    query: RangeQuery
+    ranked: RangePlan
 
 
 def ranges(
@@ -180,7 +206,7 @@ def plan_ranges(  # noqa: PLR0913 - each has a name, most a default
     epsilon: Number | None = None,
     delta: Number | None = None,
     rho: Number | None = None,
-    n: int | None = None,
+    rows: int | None = None,
     rows_per_unit: int = 1,
     relation: Relation = Relation.ADD_REMOVE,
     thorough: bool = False,
@@ -189,7 +215,7 @@ def plan_ranges(  # noqa: PLR0913 - each has a name, most a default
     """Rank every structure for counting ranges by its exact error. Reads nothing, costs nothing.
 
     ``domain`` is a declared column (`discreet.integer`, `discreet.date`, `discreet.category`), a
-    domain, or a number of cells. ``n`` is the number of rows: public under REPLACE_ONE with one
+    domain, or a number of cells. ``rows`` is the number of rows: public under REPLACE_ONE with one
     row of each unit, otherwise a guess that only scales what is shown. ``data_aware`` also offers
     mechanisms whose error depends on the data: they are listed without a rank.
     """
@@ -203,7 +229,7 @@ def plan_ranges(  # noqa: PLR0913 - each has a name, most a default
         domain,
         workload_of(workload, domain),
         budget(epsilon=epsilon, delta=delta, rho=rho),
-        n=n,
+        rows=rows,
         relation=relation,
         contribution=Contribution(rows=rows_per_unit),
         thorough=thorough,

@@ -117,11 +117,11 @@ class Fixed:
         found: Floats = np.linalg.inv(np.ldexp(self.inside.astype(np.float64), -BITS))
         return np.tril(found)
 
-    def squared(self, *, per_unit: int, replaced: bool) -> int:
+    def squared(self, *, rows_per_unit: int, replaced: bool) -> int:
         """The squared L2 sensitivity, in steps of the grid, rounded up.
 
-        Theorem: adding or removing ``per_unit`` events moves the product by at most
-            ``per_unit (norm + slack)``, replacing them by ``per_unit (sqrt(2) norm + 2 slack)``.
+        Theorem: adding or removing ``rows_per_unit`` events moves the product by at most
+            ``norm + slack`` times as much, replacing them by ``sqrt(2) norm + 2 slack`` times.
         Proof: the triangle inequality over single events; for a replacement the linear products of
             both sets of events have no negative entries, so their difference is no longer than
             the root of the sum of the squared lengths. See theory/streams.
@@ -131,7 +131,7 @@ class Fixed:
         one = self.norm + self.slack
         if replaced:
             one = self.norm * Fraction(1_414_213_563, 10**9) + 2 * self.slack
-        return math.ceil((per_unit * one) ** 2)
+        return math.ceil((rows_per_unit * one) ** 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ class StreamFile:
         keys: ArrayLike | None = None,
         units: ArrayLike | None = None,
     ) -> Counts:
-        """Count events into the steps up to ``end``, at most ``per_unit`` of each unit."""
+        """Count events into the steps up to ``end``, at most ``rows_per_unit`` of each unit."""
         if (units is not None) != self.limits_units:
             raise InvalidArgument("units must be given if the stream limits units, and only then.")
         with self._turn():
@@ -185,8 +185,8 @@ class StreamFile:
         rank = np.empty(len(units), dtype=np.int64)
         starts = np.repeat(np.cumsum(numbers) - numbers, numbers)
         rank[np.argsort(inverse, kind="stable")] = np.arange(len(units)) - starts
-        kept = rank < (self.plan.per_unit - used)[inverse]
-        after = np.minimum(used + numbers, self.plan.per_unit)
+        kept = rank < (self.plan.rows_per_unit - used)[inverse]
+        after = np.minimum(used + numbers, self.plan.rows_per_unit)
         return kept, [
             (name, int(number))
             for name, number, old in zip(listed, after, used, strict=True)

@@ -20,10 +20,10 @@ from scipy.special import ndtri
 
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.accounting.guarantee import Guarantee, pure
-from discreet.core import check, events
-from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core import canonical, check, events
+from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number, root_down
-from discreet.core.relation import Relation
+from discreet.core.relation import Relation, trusted
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.gaussian import gaussian
 from discreet.mechanisms.laplace import laplace
@@ -91,7 +91,7 @@ class StreamPlan:
 
     budget: Budget
     relation: Relation
-    per_unit: int
+    rows_per_unit: int
     keys: tuple[str, ...] | None
     horizon: int | None
     window: int | None
@@ -111,12 +111,12 @@ class StreamPlan:
         """What the whole stream costs, however long it runs.
 
         Theorem: all answers of all epochs together are within the budget under ``relation``, if one
-            unit has at most ``per_unit`` events; also when later events depend on earlier answers.
-        Proof: theory/streams. Every epoch is within the budget for ``per_unit`` events, and the
+            unit has at most ``rows_per_unit`` events; also when later ones depend on answers.
+        Proof: theory/streams. Every epoch is within the budget for ``rows_per_unit`` events; the
             cost of events is additive in L1 (Laplace), convex in L2 (Gaussian): spreading events
             over epochs costs no more than putting all into one.
         Source: Chan, Shi, Song 2011; Denisov et al. 2022; Smith, Thakurta 2022. F42, F43.
-        Needs: the stated relation and ``per_unit`` are those of the data.
+        Needs: the stated relation and ``rows_per_unit`` are those of the data.
         """
         if self.pure:
             if self.horizon is None and self.window is None:
@@ -206,7 +206,7 @@ class StreamPlan:
                 )
             },
             "relation": self.relation.name,
-            "per_unit": self.per_unit,
+            "rows_per_unit": self.rows_per_unit,
             "keys": None if self.keys is None else list(self.keys),
             "horizon": self.horizon,
             "window": self.window,
@@ -216,21 +216,17 @@ class StreamPlan:
     @classmethod
     def from_json(cls, text: str) -> StreamPlan:
         """The plan of a text."""
-        try:
+        with canonical.reading("a plan of a stream"):
             content: Mapping[str, Any] = json.loads(text)
             amounts = content["budget"].items()
             return plan_stream(
                 **{name: None if amount is None else Fraction(amount) for name, amount in amounts},
                 relation=Relation[content["relation"]],
-                per_unit=content["per_unit"],
+                rows_per_unit=content["per_unit"],
                 keys=content["keys"],
                 horizon=content["horizon"],
                 window=content["window"],
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, InvalidArgument):
-                raise
-            raise InvalidArgument("text must be the JSON of a plan of a stream.") from None
 
     def _terms(self, epoch: int, r: Ints) -> Iterator[tuple[Floats, Floats]]:
         """The independent Laplace terms of the errors: how often, and their scales."""
@@ -274,7 +270,7 @@ def plan_stream(
     rho: Number | None = None,
     horizon: int | None = None,
     window: int | None = None,
-    per_unit: int = 1,
+    rows_per_unit: int = 1,
     keys: Sequence[str] | None = None,
     relation: Relation = Relation.ADD_REMOVE,
 ) -> StreamPlan:
@@ -282,11 +278,10 @@ def plan_stream(
 
     ``epsilon`` alone buys Laplace noise on a tree; with ``delta``, or ``rho``, Gaussian noise. Say
     ``horizon`` if the number of steps is known, ``window`` for counts of the last so many steps;
-    without either, totals go on without end. One unit has at most ``per_unit`` events. ``keys``
-    names counts that run side by side: an event belongs to one of them.
+    without either, totals go on without end. One unit has at most ``rows_per_unit`` events.
+    ``keys`` names counts that run side by side: an event belongs to one of them.
     """
-    if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
-        raise Unsupported(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
+    trusted(relation)
     if horizon is not None and window is not None:
         raise InvalidArgument("Give horizon or window: a window slides on without end.")
     names = None
@@ -297,7 +292,7 @@ def plan_stream(
     return StreamPlan(
         budget=budget(epsilon=epsilon, delta=delta, rho=rho),
         relation=relation,
-        per_unit=check.count("per_unit", per_unit),
+        rows_per_unit=check.count("rows_per_unit", rows_per_unit),
         keys=names,
         horizon=None if horizon is None else check.count("horizon", horizon),
         window=None if window is None else check.count("window", window, minimum=2),
@@ -313,7 +308,9 @@ def _counter(plan: StreamPlan, length: int) -> Counter:
         assert isinstance(noise.noise, DiscreteLaplace)  # noqa: S101
         return TreeCounter(chain=chain, law=noise.noise)
     made = fixed(best_blt(length), length)
-    square = made.squared(per_unit=plan.per_unit, replaced=plan.relation is Relation.REPLACE_ONE)
+    square = made.squared(
+        rows_per_unit=plan.rows_per_unit, replaced=plan.relation is Relation.REPLACE_ONE
+    )
     # A squared distance N is that of N coordinates which move by one: no root is rounded.
     noise_on_grid = gaussian(
         sensitivity=1,
@@ -334,7 +331,7 @@ def _then(plan: StreamPlan) -> Then:
 
 def _laplace(plan: StreamPlan, levels: int) -> Additive:
     """Noise for all blocks of an epoch: one event is in one block of each level."""
-    moved = plan.per_unit * (2 if plan.relation is Relation.REPLACE_ONE else 1)
+    moved = plan.rows_per_unit * (2 if plan.relation is Relation.REPLACE_ONE else 1)
     epsilon = check.positive("epsilon", plan.budget.epsilon)
     return laplace(
         sensitivity=moved * levels, epsilon=epsilon, on="integers", relation=plan.relation

@@ -106,7 +106,7 @@ def estimates(counts: Ints, epsilon: float, bits: Bits) -> dict[str, Floats]:
         "optimised, cells projected": alone.projected().shares,
         "wave, smoothed": wave.estimate(tally.counts, tally.accepted).shares,
         "wave": wave.estimate(tally.counts, tally.accepted, smooth=False).shares,
-        "adaptive": _adaptive(adaptive(days, epsilon=epsilon), values, bits) / users,
+        "adaptive": _adaptive(adaptive(domain=days, epsilon=epsilon), values, bits) / users,
     }
 
 

@@ -36,7 +36,7 @@ _BOUNDS = ("closed form", "clones", "binary responses")
 
 def trust(setting: Setting) -> Findings:
     """E14: errors before anything is collected, and by simulation."""
-    made = trust_ladder(clients.days(_CELLS), ALL, 1, _DELTA, _USERS)
+    made = trust_ladder(clients.days(_CELLS), ALL, epsilon=1, delta=_DELTA, clients=_USERS)
     amplified = {
         cell: _amplified(*cell)
         for cell in stated.SHUFFLED

@@ -63,7 +63,7 @@ class Partition(Randomiser):
     @property
     def oracle(self) -> Oracle:
         """What randomises the blocks."""
-        return best_oracle(len(self.starts), self.epsilon)
+        return best_oracle(len(self.starts), epsilon=self.epsilon)
 
     @property
     def width(self) -> int:
@@ -270,7 +270,7 @@ def _downward(block: Block, value: float) -> list[float]:
     ]
 
 
-def adaptive(domain: Domain, *, epsilon: Number, branching: int = 2) -> Adaptive:
+def adaptive(*, domain: Domain, epsilon: Number, branching: int = 2) -> Adaptive:
     """Start an adaptive tree: split the clients evenly and publicly over its ``rounds``.
 
     Theorem: each client, who reports in one round, is epsilon-DP in the local model.

@@ -31,7 +31,7 @@ FACTORIES: dict[str, Callable[..., Oracle]] = {
 
 
 def best_oracle(
-    categories: int, epsilon: Fraction, *, oracle: Oracles = None, bits: int | None = None
+    categories: int, *, epsilon: Fraction, oracle: Oracles = None, report_bits: int | None = None
 ) -> Oracle:
     """The oracle of least contrast variance, which is all that a level adds to a range. F49."""
     names = (oracle,) if isinstance(oracle, str) else tuple(FACTORIES) if oracle is None else oracle
@@ -40,12 +40,12 @@ def best_oracle(
             raise InvalidArgument(f"oracle must be among {', '.join(FACTORIES)}, got {name!r}.")
     made = [FACTORIES[name](categories=categories, epsilon=epsilon) for name in names]
     # A named oracle is taken as it is; only an open choice has a default length.
-    room = LONGEST if bits is None and oracle is None else bits
+    room = LONGEST if report_bits is None and oracle is None else report_bits
     fitting = [one for one in made if room is None or 8 * one.width <= room]
     if not fitting:
         shortest = min(8 * one.width for one in made)
         raise InvalidArgument(
-            f"bits must be at least {shortest} for {categories} blocks, got {room}."
+            f"report_bits must be at least {shortest} for {categories} blocks, got {room}."
         )
     least = min(one.contrast_variance() for one in fitting)
     close = [one for one in fitting if one.contrast_variance() <= least * ALIKE]

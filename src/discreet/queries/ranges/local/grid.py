@@ -68,7 +68,7 @@ class LocalGrid(Randomiser):
 
     def oracle(self, group: Group) -> Oracle:
         """What randomises the blocks of a group's grid."""
-        return best_oracle(math.prod(self.shape(group)), self.epsilon)
+        return best_oracle(math.prod(self.shape(group)), epsilon=self.epsilon)
 
     @property
     def width(self) -> int:
@@ -195,11 +195,11 @@ def local_grid(
     attributes: Mapping[str, Domain],
     *,
     epsilon: Number,
-    reports: int | None = None,
+    clients: int | None = None,
     fine: int | None = None,
     coarse: int | None = None,
 ) -> LocalGrid:
-    """Ranges over any of several attributes; give the expected ``reports``, or both grids.
+    """Ranges over any of several attributes; say how many ``clients``, or both grids.
 
     Theorem: each report is epsilon-DP in the local model: all attributes of a client together.
     Proof: the group is drawn without the values, and a block of it is a public function of them,
@@ -211,10 +211,10 @@ def local_grid(
         raise InvalidArgument(f"attributes must name 2 to 16 domains, got {len(attributes)}.")
     if any(domain.size < 2 for domain in attributes.values()):
         raise InvalidArgument("attributes must have at least two cells each.")
-    if (fine is None or coarse is None) and reports is None:
-        raise InvalidArgument("Give the expected number of reports, or both fine and coarse.")
-    if reports is not None:
-        _, (one, two) = granularity(reports=reports, epsilon=epsilon, attributes=len(attributes))
+    if (fine is None or coarse is None) and clients is None:
+        raise InvalidArgument("Give the expected number of clients, or both fine and coarse.")
+    if clients is not None:
+        _, (one, two) = granularity(reports=clients, epsilon=epsilon, attributes=len(attributes))
         fine, coarse = fine or one, coarse or two
     made = LocalGrid(
         epsilon=positive("epsilon", epsilon),

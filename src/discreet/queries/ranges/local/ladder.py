@@ -12,8 +12,9 @@ from discreet.core.relation import Relation
 from discreet.queries.budget import budget
 from discreet.queries.ranges.design import RangeDesign
 from discreet.queries.ranges.domain import Domain
+from discreet.queries.ranges.listing import table
 from discreet.queries.ranges.local.haar import HaarTree
-from discreet.queries.ranges.local.plan import plan_local, table
+from discreet.queries.ranges.local.plan import plan_local
 from discreet.queries.ranges.local.shuffled import shuffled_ranges
 from discreet.queries.ranges.local.tree import Tree
 from discreet.queries.ranges.noise import price
@@ -50,7 +51,7 @@ class Ladder:
     workload: Workload
     epsilon: float
     delta: float
-    n: int
+    clients: int
     rungs: tuple[Rung, ...]
 
     def __getitem__(self, model: str) -> Rung:
@@ -61,10 +62,10 @@ class Ladder:
         lines = [["model", "trusted", "structure", "error", "of all", "report's epsilon"]]
         for rung in self.rungs:
             own = "none" if math.isinf(rung.local_epsilon) else f"{rung.local_epsilon:.4g}"
-            numbers = [f"{rung.rmse:,.4g}", f"{rung.rmse / self.n:.2%}", own]
+            numbers = [f"{rung.rmse:,.4g}", f"{rung.rmse / self.clients:.2%}", own]
             lines.append([rung.model, rung.trusted, rung.structure, *numbers])
         title = (
-            f"Ranges of {self.domain}, {self.workload}, {self.n:,} clients: "
+            f"Ranges of {self.domain}, {self.workload}, {self.clients:,} clients: "
             f"({self.epsilon:g}, {self.delta:g}) if one client's value is replaced"
         )
         return "\n".join([title, *table(lines, words=3)])
@@ -73,34 +74,36 @@ class Ladder:
 def trust_ladder(
     domain: Domain,
     workload: Workload,
+    *,
     epsilon: Number,
     delta: Number,
-    n: int,
-    *,
+    clients: int,
     honest: Number = 1,
 ) -> Ladder:
     """The best collection under one guarantee for every model of trust. Reads no data.
 
-    All rungs are (epsilon, delta)-DP if the value of one of n clients is replaced by another; n is
-    public. Only the shuffled one uses the delta. Without a curator, ``honest`` is the share of the
-    clients that are counted on to hide the others: their reports are shuffled, or their shares of
-    the noise enough (mechanisms/local/shares.py); central noise then grows to 1/honest.
+    All rungs are (epsilon, delta)-DP if the value of one client is replaced by another; their
+    number is public. Only the shuffled one uses the delta. Without a curator, ``honest`` is the
+    share of the clients that are counted on to hide the others: their reports are shuffled, or
+    their shares of the noise enough (mechanisms/local/shares.py); central noise grows to 1/honest.
 
     Theorem: the errors are exact for the central model, and exact for equally frequent cells in the
         others; the shuffled reports are those of the local model, at the largest epsilon that
-        shuffling n of them brings below the target.
+        shuffling them brings below the target.
     Proof: docs/theory/local-ranges.md, docs/theory/shuffle.md.
     Source: F56, F59.
     Needs: what is said under ``trusted``; secure sums and shufflers are not part of this package.
     """
     loss = check.positive("epsilon", epsilon)
     slack = check.probability("delta", delta, zero=False, one=False)
-    clients = check.count("n", n)
+    check.count("clients", clients)
     central = _central(domain, workload, loss, clients)
     share = check.probability("honest", honest, zero=False)
     good = max(1, math.floor(share * clients))
-    shuffled = shuffled_ranges(domain, workload, loss, slack, clients, honest=good)
-    alone = plan_local(domain, workload, loss, clients).chosen
+    shuffled = shuffled_ranges(
+        domain, workload, epsilon=loss, delta=slack, clients=clients, honest=good
+    )
+    alone = plan_local(domain, workload, epsilon=loss, clients=clients).chosen
     rungs = (
         Rung(
             model="central",
@@ -140,7 +143,7 @@ def trust_ladder(
         workload=workload,
         epsilon=float(loss),
         delta=float(slack),
-        n=clients,
+        clients=clients,
         rungs=rungs,
     )
 

@@ -27,7 +27,7 @@ def optimal_tree(
     epsilon: Number,
     workload: Workload,
     oracle: Oracles = None,
-    bits: int | None = None,
+    report_bits: int | None = None,
 ) -> Tree:
     """The nested blocks of least mean variance over a workload, for equally frequent cells.
 
@@ -46,10 +46,14 @@ def optimal_tree(
     best: tuple[float, Tree] | None = None
     for top in tops.values():
         sizes = [block for block in _powers(domain.size) if block <= top]
-        whole = blocks(domain=domain, epsilon=epsilon, sizes=sizes, oracle=oracle, bits=bits)
+        whole = blocks(
+            domain=domain, epsilon=epsilon, sizes=sizes, oracle=oracle, report_bits=report_bits
+        )
         shares = best_shares(whole.law, workload)
         kept = [b for b, share in zip(sizes, shares, strict=True) if share > _FADED or b == 1]
-        some = blocks(domain=domain, epsilon=epsilon, sizes=kept, oracle=oracle, bits=bits)
+        some = blocks(
+            domain=domain, epsilon=epsilon, sizes=kept, oracle=oracle, report_bits=report_bits
+        )
         made = replace(some, shares=rounded_shares(best_shares(some.law, workload)))
         mean = made.law.mean(workload)
         if best is None or mean < best[0] * (1 - 1e-9):

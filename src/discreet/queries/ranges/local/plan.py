@@ -14,6 +14,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.noise.law import Floats, Ints
 from discreet.queries.ranges.domain import Domain
+from discreet.queries.ranges.listing import table
 from discreet.queries.ranges.local.choice import ALIKE, LONGEST
 from discreet.queries.ranges.local.haar import HaarTree, haar
 from discreet.queries.ranges.local.optimise import optimal_tree
@@ -35,7 +36,7 @@ class LocalCandidate:
     """Mean variance of an estimated share over the workload, times the number of reports."""
     largest: float
     """The largest such variance among many ranges of the workload."""
-    n: int
+    clients: int
 
     @property
     def name(self) -> str:
@@ -49,12 +50,12 @@ class LocalCandidate:
 
     @property
     def rmse(self) -> float:
-        """The root of the mean squared error, in clients out of n."""
-        return math.sqrt(self.n * self.mean)
+        """The root of the mean squared error, in clients."""
+        return math.sqrt(self.clients * self.mean)
 
     def by_length(self, lengths: Ints) -> Floats:
         """Root mean squared error in clients over all ranges of each length."""
-        return np.sqrt(self.n * self.randomiser.law.by_length(np.asarray(lengths)))
+        return np.sqrt(self.clients * self.randomiser.law.by_length(np.asarray(lengths)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +65,7 @@ class LocalPlan:
     domain: Domain
     workload: Workload
     epsilon: Fraction
-    n: int
+    clients: int
     candidates: tuple[LocalCandidate, ...]
 
     @property
@@ -85,7 +86,8 @@ class LocalPlan:
         return given, {one.name: one.by_length(given) for one in self.candidates}
 
     def __str__(self) -> str:
-        lines = [["structure", "n x variance", "largest", f"error at n = {self.n:,}", "bits"]]
+        head = ["structure", "n x variance", "largest", f"error at n = {self.clients:,}", "bits"]
+        lines = [head]
         for one in self.candidates:
             numbers = [one.mean, one.largest, one.rmse]
             lines.append([one.name, *(f"{number:.4g}" for number in numbers), str(one.bits)])
@@ -96,14 +98,14 @@ class LocalPlan:
 def plan_local(
     domain: Domain,
     workload: Workload,
-    epsilon: Number,
-    n: int,
     *,
-    bits: int | None = None,
+    epsilon: Number,
+    clients: int,
+    report_bits: int | None = None,
 ) -> LocalPlan:
     """Rank the structures of the local model by their mean squared error. Reads no data.
 
-    ``n`` is the number of clients that will report; ``bits`` the longest report they can afford.
+    ``clients`` will report; ``report_bits`` is the longest report that they can afford.
 
     Theorem: the stated variances are exact, given that every level gets its share of the reports,
         if all cells are equally frequent and the blocks fill the domain; at other distributions the
@@ -113,40 +115,28 @@ def plan_local(
     Needs: a declared domain of at least two cells.
     """
     exact = check.positive("epsilon", epsilon)
-    clients = check.count("n", n)
-    if bits is not None:
-        check.count("bits", bits)
+    check.count("clients", clients)
+    if report_bits is not None:
+        check.count("report_bits", report_bits)
     a, b = tried_ranges(workload, domain.size)
-    made = dict.fromkeys(_randomisers(domain, workload, exact, bits))
+    made = dict.fromkeys(_randomisers(domain, workload, exact, report_bits))
     if not made:
-        raise InvalidArgument(f"bits must be more than {bits}: no report is as short as that.")
+        raise InvalidArgument(
+            f"report_bits must be more than {report_bits}: no report is as short as that."
+        )
     found = [
         LocalCandidate(
             randomiser=one,
             mean=one.law.mean(workload),
             largest=float(one.law.uniform(a, b).max()),
-            n=clients,
+            clients=clients,
         )
         for one in made
     ]
     found.sort(key=lambda one: one.mean)
     return LocalPlan(
-        domain=domain, workload=workload, epsilon=exact, n=clients, candidates=tuple(found)
+        domain=domain, workload=workload, epsilon=exact, clients=clients, candidates=tuple(found)
     )
-
-
-def table(lines: list[list[str]], *, words: int = 1) -> list[str]:
-    """Columns below each other: so many of words, to the left, then numbers, to the right."""
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    return [
-        "  ".join(
-            [
-                *map(str.ljust, line[:words], widths[:words]),
-                *map(str.rjust, line[words:], widths[words:]),
-            ]
-        )
-        for line in lines
-    ]
 
 
 def _randomisers(
@@ -166,11 +156,11 @@ def _trees(
     for oracle in (None, *_ORACLES):
         try:
             yield optimal_tree(
-                domain=domain, epsilon=epsilon, workload=workload, oracle=oracle, bits=room
+                domain=domain, epsilon=epsilon, workload=workload, oracle=oracle, report_bits=room
             )
         except InvalidArgument:  # reports of this oracle are too long
             continue
     for branching in BRANCHINGS:
         if branching < domain.size:
-            yield tree(domain=domain, epsilon=epsilon, branching=branching, bits=room)
-    yield flat(domain=domain, epsilon=epsilon, bits=room)
+            yield tree(domain=domain, epsilon=epsilon, branching=branching, report_bits=room)
+    yield flat(domain=domain, epsilon=epsilon, report_bits=room)

@@ -57,15 +57,15 @@ def parts_of(randomiser: Tree | HaarTree) -> Parts:
 def shuffled_ranges(
     domain: Domain,
     workload: Workload,
+    *,
     epsilon: Number,
     delta: Number,
-    n: int,
-    *,
+    clients: int,
     honest: int | None = None,
 ) -> ShuffledRanges:
-    """The local randomiser of least error whose n shuffled reports are (epsilon, delta)-DP.
+    """The local randomiser of least error whose shuffled reports are (epsilon, delta)-DP.
 
-    ``honest`` is how many of the n clients surely report as they should and keep their report to
+    ``honest`` is how many of the clients surely report as they should and keep their report to
     themselves: all, unless it is stated. Only their reports hide one another.
 
     Theorem: the guarantee is that of the returned randomiser's own reports, and within the target.
@@ -77,12 +77,12 @@ def shuffled_ranges(
     """
     target = float(check.positive("epsilon", epsilon))
     slack = float(check.probability("delta", delta, zero=False, one=False))
-    clients = check.count("n", n)
+    check.count("clients", clients)
     hidden = clients if honest is None else min(check.count("honest", honest), clients)
     local = local_epsilon(target, delta=slack, reports=hidden)
     best: ShuffledRanges | None = None
     for _ in range(_TURNS):
-        found = plan_local(domain, workload, local, clients).chosen.randomiser
+        found = plan_local(domain, workload, epsilon=local, clients=clients).chosen.randomiser
         parts = parts_of(found)
         local = local_epsilon(target, delta=slack, reports=hidden, parts=parts)
         made = _at(found, local)
@@ -106,6 +106,7 @@ def _at(randomiser: Tree | HaarTree, local: float) -> Tree | HaarTree:
 
 
 def _parts(part: Randomiser) -> Parts:
+    # Fewer than `shuffling.parts` knows: those whose numbers stay when epsilon changes (`_at`).
     match part:
         case BlockOracle():
             return randomisers.blocks(points=part.points, chosen=part.chosen)

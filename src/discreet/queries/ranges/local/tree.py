@@ -8,8 +8,6 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar
 
-import numpy as np
-
 from discreet.core import canonical, check
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
@@ -55,12 +53,6 @@ class Tree(Layered):
     @property
     def parts(self) -> Sequence[Oracle]:
         return self.oracles
-
-    @property
-    def std(self) -> float:
-        """Of the estimated share of half of the domain, from one report, at equal shares."""
-        half = np.array([max(1, self.domain.size // 2)])
-        return float(np.sqrt(self.law.by_length(half)[0]))
 
     @property
     def law(self) -> BlocksLaw:
@@ -147,29 +139,36 @@ def blocks(
     sizes: Sequence[int],
     shares: Sequence[Fraction] | None = None,
     oracle: Oracles = None,
-    bits: int | None = None,
+    report_bits: int | None = None,
 ) -> Tree:
     """Nested blocks of chosen sizes; by default equal shares and the best oracle on every level.
 
     ``oracle`` names one for all levels (``"oue"``), or several of which each level takes the best;
-    ``bits`` is the longest report that clients can afford.
+    ``report_bits`` is the longest report that clients can afford.
     """
     chain = tuple(check.count("sizes", block) for block in sizes)
     _check_sizes(domain, chain)
     given = (Fraction(1, len(chain)),) * len(chain) if shares is None else tuple(shares)
-    room = None if bits is None else check.count("bits", bits) - 8 * (len(chain) > 1)
+    room = (
+        None
+        if report_bits is None
+        else check.count("report_bits", report_bits) - 8 * (len(chain) > 1)
+    )
     exact = check.positive("epsilon", epsilon)
     oracles = tuple(
-        best_oracle(number, exact, oracle=oracle, bits=room) for number in nodes(domain.size, chain)
+        best_oracle(number, epsilon=exact, oracle=oracle, report_bits=room)
+        for number in nodes(domain.size, chain)
     )
     return Tree(domain=domain, epsilon=exact, sizes=chain, shares=given, oracles=oracles)
 
 
 def flat(
-    *, domain: Domain, epsilon: Number, oracle: Oracles = None, bits: int | None = None
+    *, domain: Domain, epsilon: Number, oracle: Oracles = None, report_bits: int | None = None
 ) -> Tree:
     """A histogram alone; its answers are projected on the known total  (F15)."""
-    return blocks(domain=domain, epsilon=epsilon, sizes=(1,), oracle=oracle, bits=bits)
+    return blocks(
+        domain=domain, epsilon=epsilon, sizes=(1,), oracle=oracle, report_bits=report_bits
+    )
 
 
 def tree(
@@ -178,14 +177,16 @@ def tree(
     epsilon: Number,
     branching: int = 2,
     oracle: Oracles = None,
-    bits: int | None = None,
+    report_bits: int | None = None,
 ) -> Tree:
     """A tree of one branching with equally many clients on every level but the root."""
     check.count("branching", branching, minimum=2)
     sizes = [1]
     while sizes[-1] * branching < domain.size:
         sizes.append(sizes[-1] * branching)
-    return blocks(domain=domain, epsilon=epsilon, sizes=sizes, oracle=oracle, bits=bits)
+    return blocks(
+        domain=domain, epsilon=epsilon, sizes=sizes, oracle=oracle, report_bits=report_bits
+    )
 
 
 def _check_sizes(domain: Domain, sizes: Sequence[int]) -> None:
