@@ -174,3 +174,17 @@ def test_grids_are_powers_of_two_fine_enough():
     assert grid.grid_exponent(1, Fraction(16)) == 0
     with pytest.raises(InvalidArgument, match=r"sixteenth of the noise scale: 0\.5 or below"):
         grid.grid_exponent(1, Fraction(31, 2))
+
+
+def test_a_list_is_none_of_one_number_or_text():
+    assert check.listed("levels", iter([1, 2])) == (1, 2)
+    assert check.listed("levels", []) == ()
+    for wrong in (0.5, None, "abc", b"abc"):
+        with pytest.raises(InvalidArgument, match=f"must be a list, got {type(wrong).__name__}"):
+            check.listed("levels", wrong)
+
+
+def test_a_misspelt_argument_is_named():
+    check.known(["delta"], ("epsilon", "delta"))
+    with pytest.raises(InvalidArgument, match="no argument 'eps'; there are epsilon, delta"):
+        check.known(["delta", "eps"], ("epsilon", "delta"))

@@ -7,9 +7,14 @@ import numbers
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
+from typing import TypeVar
 
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number, rational
+
+Word = TypeVar("Word")
+
+_T = TypeVar("_T")
 
 
 def finite(name: str, value: object) -> Fraction:
@@ -55,12 +60,13 @@ def bounds(lower: object, upper: object) -> tuple[Fraction, Fraction]:
     return low, high
 
 
-def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
+def one_of(name: str, value: Word, allowed: Iterable[str]) -> Word:
     """One of two or more words."""
     words = tuple(allowed)
     if value not in words:
         *others, last = map(repr, words)
         raise InvalidArgument(f"{name} must be {', '.join(others)} or {last}, got {value!r}.")
+    return value
 
 
 def count(name: str, value: object, *, minimum: int = 1) -> int:
@@ -71,6 +77,24 @@ def count(name: str, value: object, *, minimum: int = 1) -> int:
     if number < minimum:
         raise InvalidArgument(f"{name} must be at least {minimum}, got {number}.")
     return number
+
+
+def listed(name: str, values: Iterable[_T]) -> tuple[_T, ...]:
+    """The values of a list; one number or one text, which people write for a list of one, is none.
+
+    A text would be taken apart into letters.
+    """
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidArgument(f"{name} must be a list, got {type(values).__name__}.")
+    return tuple(values)
+
+
+def known(given: Iterable[str], allowed: Iterable[str]) -> None:
+    """Names of arguments that are handed on: a misspelt one is refused where it was written."""
+    words = tuple(allowed)
+    for name in given:
+        if name not in words:
+            raise InvalidArgument(f"There is no argument {name!r}; there are {', '.join(words)}.")
 
 
 def two_level(parts: object) -> tuple[tuple[Fraction, Fraction, Fraction], ...]:

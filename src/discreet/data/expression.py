@@ -226,7 +226,7 @@ class Expression:
 
     def cut(self, edges: Iterable[Numeric | dt.date]) -> Expression:
         """The bin of a number or date: below the first edge, [first, second), ..., the rest."""
-        marks = tuple(edges)
+        marks = check.listed("edges", edges)
 
         def bind(schema: Schema) -> Bounded:
             inner = self.bind(schema)
@@ -288,6 +288,8 @@ class Expression:
 
 def col(name: str) -> Expression:
     """A declared column."""
+    if not isinstance(name, str):
+        raise InvalidArgument(f"name must be a column's name, got {type(name).__name__}.")
 
     def bind(schema: Schema) -> Bounded:
         column = schema.get(name)

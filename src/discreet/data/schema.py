@@ -175,7 +175,7 @@ def category(
     With ``other=True`` an unknown value is a level of its own and what is missing joins it;
     otherwise both become ``missing`` (the first level unless declared).
     """
-    names = tuple(levels)
+    names = check.listed("levels", levels)
     texts = all(isinstance(name, str) for name in names)
     whole = all(isinstance(name, int) and not isinstance(name, bool) for name in names)
     if not names or not (texts or whole) or len(set(names)) != len(names):

@@ -264,6 +264,8 @@ def _files(path: Path, *, format: Format | None, delimiter: str) -> Files:  # no
         )
     if any(re.search(r"[*?\[]", str(p)) for p in found):
         raise InvalidArgument("paths must not contain *, ? or [: engines read them as patterns.")
+    if not isinstance(delimiter, str):
+        raise InvalidArgument(f"delimiter must be one character, got {type(delimiter).__name__}.")
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise InvalidArgument("delimiter must be one character, no quote and no line break.")
     headers = [_header(p, kind, delimiter) for p in found]

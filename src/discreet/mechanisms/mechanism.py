@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.errors import NotCertified
+from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.core.relation import Relation
 
 # Sums in double precision may differ by this much, relatively and absolutely, between two routes.
@@ -79,6 +79,14 @@ class Mechanism(ABC):
 
     Every mechanism also has ``release``; what it takes and returns differs.
     """
+
+    def __post_init__(self) -> None:
+        # Refused where it is written, not after a release whose guarantee cannot be named.
+        relation = getattr(self, "relation", Relation.LOCAL)
+        if not isinstance(relation, Relation):
+            raise InvalidArgument(
+                f"relation must be one of discreet.Relation, got {type(relation).__name__}."
+            )
 
     @property
     @abstractmethod

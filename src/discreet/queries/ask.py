@@ -202,7 +202,9 @@ def quantiles(
     """
     asked = _query("quantiles", value, where=where, by=by, keys=keys, name=name)
     # 3 * 0.1 is meant to be 0.3.
-    near = [check.finite("levels", q).limit_denominator(_FINEST) for q in levels]
+    near = [
+        check.finite("levels", q).limit_denominator(_FINEST) for q in check.listed("levels", levels)
+    ]
     exact = [check.probability("levels", q, zero=False, one=False) for q in near]
     return _ordered(asked, exact, bins=bins, method=method)
 
@@ -276,7 +278,7 @@ def _groups(by: By) -> Mapping[str, Expression]:
     if isinstance(by, Mapping):
         found = {str(label): as_expression("by", one) for label, one in by.items()}
     else:
-        listed = tuple(by)
+        listed = check.listed("by", by)
         found = {x if isinstance(x, str) else plainly(x): as_expression("by", x) for x in listed}
         if len(found) != len(listed):
             raise InvalidArgument("by must name different columns.")

@@ -143,6 +143,7 @@ def design(
     a mean the count and the sum get half of its share each, within a variance the three sums a
     third each.
     """
+    queries = check.listed("queries", queries)
     if not queries or not all(isinstance(query, Query) for query in queries):
         raise InvalidArgument("queries must be a list of questions, such as ask.count(by='sex').")
     queries = [settled(query, setting=setting, budget=budget) for query in queries]
@@ -297,7 +298,7 @@ def _together(measurements: Sequence[Measurement]) -> Guarantee:
 def _portions(weights: Sequence[Number] | None, many: int) -> list[Fraction]:
     if weights is None:
         return [Fraction(1, many)] * many
-    exact = [check.positive("weights", weight) for weight in weights]
+    exact = [check.positive("weights", weight) for weight in check.listed("weights", weights)]
     if len(exact) != many:
         raise InvalidArgument(f"weights must be {many} numbers, one for each question.")
     return [weight / sum(exact) for weight in exact]

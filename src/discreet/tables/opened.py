@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self, TypedDict, Unpack
 
 from discreet.accounting.guarantee import Guarantee
+from discreet.core import check
 from discreet.core.exact import Number
 from discreet.data.expression import Expression
 from discreet.data.schema import Plain
@@ -59,6 +60,7 @@ class Opened:
         ``epsilon`` buys Laplace noise; for many groups per unit ``method="gaussian"``, or ``rho``,
         needs less of it.
         """
+        check.known(amount, Amount.__annotations__)
         mechanism = selection(
             self,
             groups_per_unit=groups_per_unit,
@@ -115,6 +117,7 @@ class Opened:
 
         The column need not be declared. ``outermost`` is a public range that surely holds all.
         """
+        check.known(amount, Amount.__annotations__)
         return suggest_bounds(
             self,
             column,
@@ -131,6 +134,7 @@ class Opened:
 
         Balances what a limit leaves out with the noise of a count at ``planned_epsilon``.
         """
+        check.known(amount, Amount.__annotations__)
         amounts = budget(**amount)
         return suggest_limits(
             self, by=by, planned_epsilon=planned_epsilon, budget=amounts, bits=system()

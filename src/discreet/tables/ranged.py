@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack, cast
 
+from discreet.core import check
 from discreet.core.exact import Number
 from discreet.data.expression import Expression
 from discreet.data.plan import Limits
@@ -42,6 +43,7 @@ class Priced(Amount, Own, total=False):
 
 def split(given: Priced) -> tuple[Limits, Budget]:
     """The limits, and the amount."""
+    check.known(given, Priced.__annotations__)
     rest: dict[str, Any] = dict(given)
     own = {name: rest.pop(name) for name in Own.__annotations__ if name in rest}
     return Limits(**own), budget(**rest)

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, Unpack, cast
 
-from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
+from discreet.core import check
+from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.core.exact import Number
-from discreet.core.relation import Relation
+from discreet.core.relation import Relation, trusted
 from discreet.data.expression import Expression
 from discreet.data.plan import Limits
 from discreet.data.schema import Declared, Plain, Text
@@ -243,6 +244,7 @@ class Table(Ranged):
         )
 
     def _one(self, query: Query, amount: Amount) -> Release:
+        check.known(amount, (*Amount.__annotations__, "label"))
         return self.release([query], **amount)[0]
 
     def _design(
@@ -296,18 +298,45 @@ def table(  # noqa: PLR0913 - each has a name, most a default
         groups_per_unit=groups_per_unit,
         rows_per_unit_and_group=rows_per_unit_and_group,
     )
-    if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
-        raise Unsupported(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
-    if account is not None and account.relation is not relation:
+    trusted(relation)
+    _check_account(account, relation)
+    _check_columns(columns)
+    if unit is not None and not isinstance(unit, str):
+        raise InvalidArgument(f"unit must be one column's name, got {type(unit).__name__}.")
+    if unit is None and limits != Limits():
+        raise InvalidArgument(
+            "unit must name the column that says whose a row is: limits per unit were given."
+        )
+    setting = Setting(schema=dict(columns), unit=unit, limits=limits, relation=relation)
+    opened = open_source(source, delimiter=delimiter, engine=engine, spark=spark)
+    return Table(source=opened, setting=setting, account=account)
+
+
+def _check_account(account: Account | None, relation: Relation) -> None:
+    if account is None:
+        return
+    if not isinstance(account, Account):
+        raise InvalidArgument(
+            "account must come from a ledger: discreet.Ledger(...).account(name, limit=...); got "
+            f"{type(account).__name__}."
+        )
+    if account.relation is not relation:
         raise RelationMismatch(
             f"The table is under {relation!r}, its account under {account.relation!r}."
         )
+
+
+def _check_columns(columns: Mapping[str, Declared]) -> None:
+    if not isinstance(columns, Mapping):
+        raise InvalidArgument(
+            "columns must map names to declarations, such as {'age': discreet.integer(lower=0, "
+            f"upper=120)}}; got {type(columns).__name__}."
+        )
     for name, column in columns.items():
+        if not isinstance(name, str):
+            raise InvalidArgument(f"columns must have names of text, got {type(name).__name__}.")
         if not isinstance(column, Plain | Text):
             raise InvalidArgument(
                 f"columns[{name!r}] must be declared by integer, real, category, date, boolean or "
                 f"text, got {type(column).__name__}."
             )
-    setting = Setting(schema=dict(columns), unit=unit, limits=limits, relation=relation)
-    opened = open_source(source, delimiter=delimiter, engine=engine, spark=spark)
-    return Table(source=opened, setting=setting, account=account)

@@ -32,6 +32,11 @@ class Work:
     def __post_init__(self) -> None:
         if self.design is None and not self.ranges:
             raise InvalidArgument("There must be at least one question.")
+        if self.design is not None and not isinstance(self.design, Design):
+            raise InvalidArgument(
+                f"planned must be a design of questions, got {type(self.design).__name__}: "
+                "ask with table.release([...])."
+            )
 
     @property
     def guarantee(self) -> Guarantee:
@@ -70,6 +75,8 @@ def carry_out(
     Needs: an account; columns of the source as declared.
     """
     _check(table, work)
+    if label is not None and not isinstance(label, str):
+        raise InvalidArgument(f"label must be text, got {type(label).__name__}.")
     progress("reserving the budget")
     words = label or "; ".join(work.titles)
     with reserved(table.account, work.guarantee, label=words, bits=bits) as held:

@@ -1,0 +1,135 @@
+"""What newcomers get wrong: refused by name, with the remedy, before anything is read or spent."""
+
+import random
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet import Relation, ask, col
+
+COLUMNS = {
+    "age": discreet.integer(lower=0, upper=120),
+    "sex": discreet.category(["f", "m"], other=False),
+    "income": discreet.real(lower=0, upper=100_000, grid=0.25),
+}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    drawn = random.Random(7)
+    rows = [
+        f"{i // 2},{drawn.randint(0, 99)},{drawn.choice('fm')},{drawn.randint(0, 9)}"
+        for i in range(60)
+    ]
+    path = tmp_path_factory.mktemp("data") / "people.csv"
+    path.write_text("\n".join(["person,age,sex,income", *rows]), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def account(tmp_path):
+    with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as ledger:
+        yield ledger.account("survey", limit=discreet.approx(3, 1e-6))
+
+
+def refused(call, words, account=None):
+    """The package's own error, and an account with no entry but its opening."""
+    with pytest.raises(discreet.PrivacyError) as caught:
+        call()
+    assert words in str(caught.value)
+    assert account is None or len(account.history) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"columns": None}, "columns must map names to declarations"),
+        ({"columns": ["age"]}, "columns must map names to declarations"),
+        ({"columns": {1: COLUMNS["age"]}}, "columns must have names of text, got int"),
+        ({"columns": {"age": int}}, "columns['age'] must be declared by integer, real"),
+        ({"unit": 3}, "unit must be one column's name, got int"),
+        ({"unit": ["person"]}, "unit must be one column's name, got list"),
+        ({"unit": None}, "unit must name the column that says whose a row is"),
+        ({"rows_per_unit": "2"}, "rows_per_unit must be a whole number, got str"),
+        ({"account": "survey"}, "account must come from a ledger"),
+        ({"account": discreet.pure(1)}, "account must come from a ledger"),
+        ({"relation": "add"}, "relation must be ADD_REMOVE or REPLACE_ONE, got 'add'"),
+        ({"relation": Relation.REPLACE_ONE}, "its account under Relation.ADD_REMOVE"),
+        ({"delimiter": None}, "delimiter must be one character"),
+        ({"engine": "pandas"}, "engine must be 'spark' or left out"),
+    ],
+)
+def test_a_table_that_cannot_be_opened(file, account, given, words):
+    usual = {"columns": COLUMNS, "unit": "person", "rows_per_unit": 2, "account": account}
+    refused(lambda: discreet.table(file, **{**usual, **given}), words, account)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("people.xlsx", "PK", "must be a CSV, Parquet or Arrow file"),
+        ("people.parquet", "no parquet", "reading the header failed"),
+        ("empty.csv", "", "the first line of a CSV must hold different column names"),
+        ("other.csv", "person;age\n1;40", "columns ['person'] are not in the source"),
+    ],
+)
+def test_a_file_that_is_something_else(tmp_path, account, name, text, words):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    refused(
+        lambda: discreet.table(
+            path, columns=COLUMNS, unit="person", rows_per_unit=2, account=account
+        ).count(epsilon=0.1),
+        words,
+        account,
+    )
+
+
+@pytest.mark.parametrize(
+    ("ask_it", "words"),
+    [
+        (lambda t: t.count(), "Give epsilon, or epsilon and delta, or rho"),
+        (lambda t: t.count(epsilon="1"), "epsilon must be a number, got str"),
+        (lambda t: t.count(epsilon=0), "epsilon must be positive, got 0"),
+        (lambda t: t.count(epsilon=float("nan")), "epsilon must be finite, got nan"),
+        (lambda t: t.count(epsilon=np.array([1, 2])), "epsilon must be a number, got ndarray"),
+        (lambda t: t.count(epsilon=1, delta=2), "delta must lie in (0, 1), got 2"),
+        (lambda t: t.count(epsilom=1), "There is no argument 'epsilom'; there are epsilon, delta"),
+        (lambda t: t.ranges("age", epsilom=1), "There is no argument 'epsilom'"),
+        (lambda t: t.grid(["age", "sex"], eps=1), "There is no argument 'eps'"),
+        (lambda t: t.discover("sex", eps=1), "There is no argument 'eps'"),
+        (lambda t: t.suggest_bounds("age", eps=1), "There is no argument 'eps'"),
+        (lambda t: t.suggest_limits(eps=1), "There is no argument 'eps'"),
+        (lambda t: t.mean("incme", epsilon=1), "column 'incme' is not declared; declared: ['age'"),
+        (lambda t: t.mean("sex", epsilon=1), "mean takes a number or a boolean"),
+        (lambda t: t.count(by=3, epsilon=1), "by must be a list, got int"),
+        (lambda t: t.count(where="age > 3", epsilon=1), "where must be a condition such as"),
+        (lambda t: t.count(where=col(3) > 1, epsilon=1), "name must be a column's name, got int"),
+        (lambda t: t.count(where=col("sex") == "x", epsilon=1), "value 'x' is none that"),
+        (lambda t: t.quantiles("age", 0.5, epsilon=1), "levels must be a list, got float"),
+        (lambda t: t.quantiles("age", [50], epsilon=1), "levels must lie in (0, 1), got 50"),
+        (lambda t: t.histogram("age", edges=10, epsilon=1), "edges must be a list, got int"),
+        (lambda t: t.release(ask.count(), epsilon=1), "queries must be a list, got Query"),
+        (lambda t: t.release("count", epsilon=1), "queries must be a list, got str"),
+        (lambda t: t.release([ask.count()], epsilon=1, weights=3), "weights must be a list"),
+        (lambda t: t.release([ask.count()], epsilon=1, label=3), "label must be text, got int"),
+        (lambda t: t.run(ask.count()), "planned must be a design of questions, got Query"),
+        (lambda t: t.count(epsilon=50), "nothing was spent"),
+    ],
+)
+def test_a_question_that_cannot_be_answered(file, account, ask_it, words):
+    table = discreet.table(file, columns=COLUMNS, unit="person", rows_per_unit=2, account=account)
+    refused(lambda: ask_it(table), words, account)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: discreet.category("fm"), "levels must be a list, got str"),
+        (lambda: discreet.category(None), "levels must be a list, got NoneType"),
+        (lambda: discreet.integer(lower=5, upper=1), "upper must be at least 5, got 1"),
+    ],
+)
+def test_a_column_that_cannot_be_declared(call, words):
+    refused(call, words)
