@@ -111,7 +111,7 @@ def plan_local(
         if all cells are equally frequent and the blocks fill the domain; at other distributions the
         law is as exact (`LocalLaw.at`), but needs to know them.
     Proof: docs/theory/local-ranges.md.
-    Source: F49, F50, F51, F59, corrected.
+    Source: F49, F50, F51, F59.
     Needs: a declared domain of at least two cells.
     """
     exact = check.positive("epsilon", epsilon)
