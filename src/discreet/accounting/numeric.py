@@ -81,7 +81,7 @@ def epsilon(event: Event, *, delta: float, side: Side) -> float:
         found = problem(event, side)
         parts = found.alike + found.removal
         if not parts:
-            return 2 * found.slack if side == "upper" else 0.0
+            return 0.0
         tail = max(delta * 1e-5 / found.uses, 1e-290)
         drawn = sketch(parts, tail)
         grid = choose(parts, drawn, tilt=tilt_for_delta(drawn, delta), tail=tail)
@@ -100,7 +100,7 @@ def delta(event: Event, *, epsilon: float, side: Side) -> float:
         found = problem(event, side)
         parts = found.alike + found.removal
         if not parts:
-            return -math.expm1(-2 * found.slack) if side == "upper" else 0.0
+            return 0.0
         tilt, guess = tilt_for_epsilon(sketch(parts, 1e-20), epsilon)
         tail = max(math.exp(max(guess, -600.0)) * 1e-8 / found.uses, 1e-290)
         drawn = sketch(parts, tail)

@@ -126,13 +126,11 @@ def _positive(slope: float, level: float, left: float, right: float) -> tuple[fl
 
 
 def _laplace_mass(a: float, b: float, m: float, scale: float) -> float:
-    """P(a < X < b) without cancellation in either tail."""
+    """P(a < X < b) without cancellation in either tail; the centre is not inside."""
     low, high = (a - m) / scale, (b - m) / scale
     if low >= 0:
-        return (math.exp(-low) - math.exp(-high)) / 2
-    if high <= 0:
-        return (math.exp(high) - math.exp(low)) / 2
-    return -(math.expm1(-high) + math.expm1(low)) / 2
+        low, high = -high, -low
+    return (math.exp(high) - math.exp(low)) / 2
 
 
 def _normal_mass(a: float, b: float, m: float, sd: float) -> float:
