@@ -50,16 +50,18 @@ class Result:
 )
 @click.option("--sample", default=300, show_default=True, help="Mutants tried, drawn at random.")
 @click.option("--seed", default=0, show_default=True)
+@click.option("--cap", default=60.0, show_default=True, help="Seconds of tests for one mutant.")
 @click.option("--under", default="", help="Only files whose path in the room begins so.")
 @click.option("--json", "out", type=click.Path(path_type=Path))
 @click.option("--far", is_flag=True, help="Run also tests of other rooms, if they run the line.")
 @click.option("--planted", is_flag=True, help="Import everything anew for each mutant (slow).")
-def main(
+def main(  # noqa: PLR0913 - one for each option
     *,
     room: str,
     coverage: tuple[Path, ...],
     sample: int,
     seed: int,
+    cap: float,
     under: str,
     out: Path | None,
     far: bool,
@@ -90,7 +92,7 @@ def main(
         rows = [asdict(result) for result in results]
         out.write_text(json.dumps(head | {"tried": rows}, indent=1), encoding="utf-8")
 
-    plugin = Trials(trials, Durations(BUILT / "durations.json"), told)
+    plugin = Trials(trials, Durations(BUILT / "durations.json"), told, cap)
     files = sorted({test.partition("::")[0] for trial in trials for test in trial.tests})
     code = pytest.main([*OPTIONS, "--no-header", *files], plugins=[plugin])
     for test in sorted(plugin.broken):
@@ -108,7 +110,6 @@ def _trial(
         before=text,
         after=one.apply(text),
         tests=frozenset(tested.of(file, one.place, far=far)),
-        at_import=tested.at_import(file, one.place),
         planted=planted or not one.place.function,
     )
 

@@ -24,8 +24,6 @@ class Tested:
     """For each line, by path from the root, the tests that run it."""
 
     tests: dict[_Line, set[str]] = field(default_factory=lambda: defaultdict(set))
-    outside: set[_Line] = field(default_factory=set)
-    """Lines that also run outside of tests: at import, at collection, in fixtures."""
 
     @classmethod
     def read(cls, files: Iterable[Path]) -> Tested:
@@ -45,13 +43,10 @@ class Tested:
         here, moved = _moved(recorded)
         if moved is not None:
             lines = [moved[line] for line in lines if line in moved]
-        places = [(here, line) for line in lines]
         test = _node(context)
-        if test is None:
-            self.outside.update(places)
-        else:
-            for place in places:
-                self.tests[place].add(test)
+        if test is not None:
+            for line in lines:
+                self.tests[here, line].add(test)
 
     def of(self, file: str, place: Place, *, far: bool) -> set[str]:
         """The tests that run one of the lines; those of the whole file where none is known.
@@ -64,11 +59,6 @@ class Tested:
         home = file.replace("src/discreet/", "tests/").split("/")[:2]
         near = {test for test in found if test.split("/")[:2] == home}
         return found if far or not near else near
-
-    def at_import(self, file: str, place: Place) -> bool:
-        """Whether code swapped after the imports may come too late."""
-        lines = range(place.first, place.last + 1)
-        return any((file, line) in self.outside for line in lines)
 
 
 @cache

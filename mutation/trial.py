@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Protocol, TypeAlias
 
 import pytest
@@ -31,7 +31,6 @@ from mutation.tested import ROOT
 
 Key: TypeAlias = tuple[str, str, int]
 Way: TypeAlias = Callable[[Sequence[str], Sequence[float]], Ended]
-_CAP_S = 60.0
 
 
 class Cached(Protocol):
@@ -49,9 +48,7 @@ class Trial:
     before: str
     after: str
     tests: frozenset[str]
-    at_import: bool
-    """Whether the place is also run before or between the tests: swapped code may be too late."""
-    planted: bool = False
+    planted: bool
     """Whether swapping is out of the question."""
 
 
@@ -62,16 +59,30 @@ class Trials:
     trials: Sequence[Trial]
     durations: Durations
     told: Callable[[int, Fate], None]
+    cap_s: float = 60.0
     broken: set[str] = field(default_factory=set)
     """Tests that fail on the source as it is; they cannot notice anything."""
     _sound: set[tuple[bool, str]] = field(default_factory=set)
     _items: dict[str, list[pytest.Item]] = field(default_factory=dict)
     _functions: dict[Key, list[FunctionType]] = field(default_factory=dict)
+    _early: set[Key] = field(default_factory=set)
+    """Functions that ran before the first test: swapped code may come too late for them."""
     _caches: list[Cached] = field(default_factory=list)
     """What was remembered during collection was computed by the source as it is."""
 
+    def pytest_sessionstart(self) -> None:
+        """Note which functions the imports and the collection of tests call."""
+        inside = {str(trial.path) for trial in self.trials}
+
+        def called(frame: FrameType, event: str, _: object) -> None:
+            if event == "call" and frame.f_code.co_filename in inside:
+                self._early.add(_key(frame.f_code))
+
+        sys.setprofile(called)
+
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Measure the tests that are new, then try every mutant."""
+        sys.setprofile(None)
         for path in {trial.path for trial in self.trials}:
             importlib.import_module(module_name(path))
         self._items = grouped(session)
@@ -90,7 +101,7 @@ class Trials:
         found: Fate = "survived"
         if codes:
             found = self._tried(trial, partial(self._forked, codes), planted=False)
-        if found == "survived" and (trial.at_import or not codes):
+        if found == "survived" and (not codes or codes.keys() & self._early):
             found = self._tried(trial, partial(_planted, trial.path, trial.after), planted=True)
         return found
 
@@ -113,7 +124,7 @@ class Trials:
         total = 0.0
         for seconds, test in timed:
             total += seconds
-            if total > _CAP_S and (chosen or total == math.inf):
+            if total > self.cap_s and (chosen or total == math.inf):
                 break
             chosen.append(test)
         return chosen

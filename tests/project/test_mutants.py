@@ -90,7 +90,7 @@ path = ROOT / "src/discreet/core/check.py"
 text = path.read_text()
 trials = [
     Trial(path=path, before=text, after=text.replace({CLOSED!r}, new), tests=frozenset(tests),
-          at_import=False, planted={planted})
+          planted={planted})
     for new, tests, _ in {tried!r}
 ]
 plugin = Trials(trials, Durations(pathlib.Path({str(tmp_path)!r}, "durations.json")),
