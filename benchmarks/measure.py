@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from benchmarks import adult, regression_data, visits, wide
-from benchmarks.cases import Case
+from benchmarks.case import Case
 from benchmarks.environments import HERE, ROOT, Peer
 
 Say: TypeAlias = Callable[[str], None]

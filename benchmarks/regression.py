@@ -13,9 +13,11 @@ import click
 import numpy as np
 
 from benchmarks import page, regression_data
-from benchmarks.cases import SUITES, Case, regression
+from benchmarks.case import Case
+from benchmarks.cases import SUITES
 from benchmarks.environments import CACHE, ROOT, peers
 from benchmarks.measure import measure
+from benchmarks.model_cases import regression
 from benchmarks.pictures import side_by_side
 from discreet.models.regression.choose import choose
 

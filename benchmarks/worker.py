@@ -29,6 +29,10 @@ MOST_REPEATS = 10
 
 def load(script: Path) -> Any:
     """Import a peer's file under a name that cannot shadow the library it imports."""
+    # Last, so that nothing here can hide a library: what peers share is in `benchmarks.tasks`.
+    root = str(Path(__file__).parents[1])
+    if root not in sys.path:
+        sys.path.append(root)
     spec = importlib.util.spec_from_file_location(f"peer_{script.stem}", script)
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot load {script}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from diffprivlib import BudgetAccountant
@@ -12,6 +12,17 @@ from diffprivlib.models import LinearRegression, LogisticRegression
 from diffprivlib.tools import histogram
 from diffprivlib.tools import median as private_median
 from numpy.typing import NDArray
+
+from benchmarks.tasks import (
+    adult,
+    column,
+    drop,
+    linear_rows,
+    range_rmse,
+    regression_table,
+    rmse,
+    split_error,
+)
 
 
 def laplace_int(*, n: int, scale: float) -> Callable[[], None]:
@@ -44,7 +55,7 @@ def charges(*, history: int, charges: int) -> Callable[[], None]:
 def range_build(*, cells: int, epsilon: float) -> Callable[[], None]:
     """A flat histogram of twenty rows in each cell."""
     rows = np.repeat(np.arange(cells) + 0.5, 20)
-    return lambda: _drop(histogram(rows, epsilon=epsilon, bins=cells, range=(0, cells)))
+    return lambda: drop(histogram(rows, epsilon=epsilon, bins=cells, range=(0, cells)))
 
 
 def range_release(*, cells: int, epsilon: float) -> Callable[[], None]:
@@ -57,55 +68,29 @@ def range_error(
 ) -> Callable[[], float]:
     """The root of the mean squared error of random ranges: sums of cells."""
     rows = np.repeat(np.arange(cells) + 0.5, 20)
-    first, last = np.sort(np.random.default_rng(1).integers(0, cells, (2, ranges)), axis=0)
 
-    def work() -> float:
-        squares = 0.0
-        for _ in range(repetitions):
-            found, _ = histogram(rows, epsilon=epsilon, bins=cells, range=(0, cells))
-            sums = np.concatenate([[0.0], np.cumsum(found)])
-            errors = sums[last + 1] - sums[first] - 20 * (last - first + 1)
-            squares += float(np.mean(np.square(errors)))
-        return math.sqrt(squares / repetitions)
+    def release() -> Sequence[float]:
+        found: Sequence[float] = histogram(rows, epsilon=epsilon, bins=cells, range=(0, cells))[0]
+        return found
 
-    return work
+    return lambda: range_rmse(release, cells=cells, ranges=ranges, repetitions=repetitions)
 
 
 def median(*, n: int, shape: int, epsilon: float) -> Callable[[], None]:
     """The exponential mechanism over the gaps between the values."""
-    values = _column(n, shape)
-    return lambda: _drop(private_median(values, epsilon=epsilon, bounds=(0.0, 128.0)))
+    values = column(n, shape)
+    return lambda: drop(private_median(values, epsilon=epsilon, bounds=(0.0, 128.0)))
 
 
 def median_error(*, n: int, shape: int, epsilon: float, repetitions: int) -> Callable[[], float]:
     """The root of the mean squared error."""
-    values = _column(n, shape)
+    values = column(n, shape)
     truth = float(np.median(values))
 
     def one() -> float:
         return float(private_median(values, epsilon=epsilon, bounds=(0.0, 128.0)))
 
-    return lambda: _rmse(one, truth, repetitions)
-
-
-def _column(n: int, shape: int) -> NDArray[np.float64]:
-    rng = np.random.default_rng(shape)
-    draws = (
-        rng.uniform(0, 100, n),
-        rng.normal(50, 10, n),
-        rng.exponential(10, n),
-        rng.normal(40, 20, n).round(),
-        rng.lognormal(3, 1, n),
-    )
-    return np.clip(draws[shape], 0, 128)
-
-
-def _rmse(median: Callable[[], float], truth: float, repetitions: int) -> float:
-    return math.sqrt(sum((median() - truth) ** 2 for _ in range(repetitions)) / repetitions)
-
-
-def _drop(_: object) -> None:
-    """The answer is the time."""
+    return lambda: rmse(one, truth, repetitions)
 
 
 def adult_untuned(
@@ -116,8 +101,7 @@ def adult_untuned(
     fits: int,
 ) -> Callable[[], float]:
     """Mean accuracy of logistic regression by objective perturbation."""
-    held = np.load(file)
-    x, y, x_test, y_test = (held[name] for name in ("x", "y", "x_test", "y_test"))
+    x, y, x_test, y_test = adult(file)
     longest = math.sqrt(13)  # five numbers up to 1, one of each of eight groups of columns
 
     def work() -> float:
@@ -146,7 +130,7 @@ def regression_error(
     and then claims too small a sensitivity; a column of ones is sound. The better is taken in
     hindsight.
     """
-    held = np.load(f".bench/data/regression-{'given' if given else 'own'}-{table}.npz")
+    held = regression_table(table, given=given)
     half, middle = (held["upper"] - held["lower"]) / 2, (held["upper"] + held["lower"]) / 2
     target, x = held["target"], np.clip((held["x"] - middle) / half, -1, 1)
     centre, reach = float(target.mean()), float(np.ptp(target) / 2)
@@ -154,27 +138,23 @@ def regression_error(
     ones = np.column_stack((x, np.ones(len(x))))
 
     def error(rows: NDArray[np.float64], *, own: bool) -> float:
-        errors = []
-        for train in held["train"]:
-            for _ in range(fits):
-                model = LinearRegression(
-                    epsilon=epsilon,
-                    bounds_X=(-1, 1),
-                    bounds_y=(-1, 1),
-                    fit_intercept=own,
-                )
-                model.fit(rows[train], y[train])
-                seen = np.clip(model.predict(rows[~train]) * reach + centre, *target)
-                errors.append(float(np.mean(np.square(seen - held["y"][~train]))))
-        return float(np.mean(errors) / np.mean(held["least"])) if errors else 0.0
+        def predict(train: NDArray[np.bool_]) -> NDArray[np.float64]:
+            model = LinearRegression(
+                epsilon=epsilon,
+                bounds_X=(-1, 1),
+                bounds_y=(-1, 1),
+                fit_intercept=own,
+            )
+            model.fit(rows[train], y[train])
+            return np.asarray(np.clip(model.predict(rows[~train]) * reach + centre, *target))
+
+        return split_error(held, predict, fits=fits)
 
     return lambda: min(error(x, own=True), error(ones, own=False))
 
 
 def regression_fit(*, n: int, d: int, epsilon: float, best: int) -> Callable[[], None]:  # noqa: ARG001
     """A fit of rows in memory."""
-    rng = np.random.default_rng(1)
-    x = rng.uniform(-1, 1, (n, d))
-    y = np.clip(x @ rng.uniform(-1, 1, d) / d + rng.normal(0, 0.1, n), -1, 1)
+    x, y = linear_rows(n, d)
     model = LinearRegression(epsilon=epsilon, bounds_X=(-1, 1), bounds_y=(-1, 1))
-    return lambda: _drop(model.fit(x, y))
+    return lambda: drop(model.fit(x, y))

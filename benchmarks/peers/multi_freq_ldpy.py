@@ -10,6 +10,8 @@ from multi_freq_ldpy.pure_frequency_oracles.LH import LH_Aggregator_MI, LH_Clien
 from multi_freq_ldpy.pure_frequency_oracles.SS import SS_Aggregator_MI, SS_Client
 from multi_freq_ldpy.pure_frequency_oracles.UE import UE_Aggregator_MI, UE_Client
 
+from benchmarks.tasks import codes
+
 Round = Callable[[], float | None]
 
 
@@ -58,9 +60,9 @@ def _round(
 
     It is not told for fewer clients: cut shares do not err in proportion to 1/sqrt(n).
     """
-    codes = (categories * np.random.default_rng(1).random(n) ** 2).astype(np.int64)
-    truth = np.bincount(codes, minlength=categories) / n
-    values = codes.tolist()
+    held = codes(categories, n)
+    truth = np.bincount(held, minlength=categories) / n
+    values = held.tolist()
 
     def work() -> float | None:
         shares = np.asarray(server([client(value) for value in values]))

@@ -13,6 +13,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.tasks import regression_table, split_error
+
 STEPS = 100
 RATE = 0.2
 CLIP = 1.0
@@ -22,24 +24,19 @@ def regression_error(
     *, table: int, epsilon: float, delta: float, fits: int, given: int
 ) -> Callable[[], float]:
     """The mean error over splits and fits, in multiples of least squares without privacy."""
-    held = np.load(f".bench/data/regression-{'given' if given else 'own'}-{table}.npz")
+    held = regression_table(table, given=given)
     x, y, target = held["x"], np.clip(held["y"], *held["target"]), held["target"]
     half, middle = (held["upper"] - held["lower"]) / 2, (held["upper"] + held["lower"]) / 2
     design = np.column_stack((np.ones(len(x)), np.clip((x - middle) / half, -1, 1)))
     scaled = (y - target.mean()) / (np.ptp(target) / 2)
     sigma = CLIP * math.sqrt(STEPS) / _mu(epsilon, delta)
 
-    def work() -> float:
-        errors = []
-        for train in held["train"]:
-            for _ in range(fits):
-                theta = _descend(design[train], scaled[train], sigma)
-                seen = target.mean() + np.ptp(target) / 2 * (design[~train] @ theta)
-                found = np.clip(seen, *target) - held["y"][~train]
-                errors.append(float(np.mean(np.square(found))))
-        return float(np.mean(errors) / np.mean(held["least"])) if errors else 0.0
+    def predict(train: NDArray[np.bool_]) -> NDArray[np.float64]:
+        theta = _descend(design[train], scaled[train], sigma)
+        seen = target.mean() + np.ptp(target) / 2 * (design[~train] @ theta)
+        return np.asarray(np.clip(seen, *target))
 
-    return work
+    return lambda: split_error(held, predict, fits=fits)
 
 
 def _descend(x: NDArray[np.float64], y: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:

@@ -11,17 +11,19 @@ from tempfile import mkdtemp
 
 import numpy as np
 
+from benchmarks.tasks import drop
+
 
 def laplace_int(*, n: int, scale: float) -> Callable[[], None]:
     """Continuous Laplace noise."""
     rng = np.random.default_rng(1)
-    return lambda: _drop(rng.laplace(0.0, scale, n))
+    return lambda: drop(rng.laplace(0.0, scale, n))
 
 
 def gaussian_int(*, n: int, sigma: float) -> Callable[[], None]:
     """Continuous Gaussian noise."""
     rng = np.random.default_rng(1)
-    return lambda: _drop(rng.normal(0.0, sigma, n))
+    return lambda: drop(rng.normal(0.0, sigma, n))
 
 
 def range_answers(*, cells: int, epsilon: float, ranges: int) -> Callable[[], None]:
@@ -29,7 +31,7 @@ def range_answers(*, cells: int, epsilon: float, ranges: int) -> Callable[[], No
     rng = np.random.default_rng(1)
     sums = np.concatenate([[0.0], np.cumsum(20 + rng.laplace(0.0, 1 / epsilon, cells))])
     first, last = np.sort(rng.integers(0, cells, (2, ranges)), axis=0)
-    return lambda: _drop(sums[last + 1] - sums[first])
+    return lambda: drop(sums[last + 1] - sums[first])
 
 
 def range_errors(*, cells: int, epsilon: float, ranges: int) -> Callable[[], None]:
@@ -57,7 +59,7 @@ def k_noise(*, n: int, k: int) -> Callable[[], None]:
     """Uniform noise alone, its width given."""
     rng = np.random.default_rng(1)
     values = rng.normal(50, 15, n)
-    return lambda: _drop(values + rng.uniform(-k, k, n))
+    return lambda: drop(values + rng.uniform(-k, k, n))
 
 
 def crowds(*, n: int, points: int) -> Callable[[], None]:
@@ -69,7 +71,7 @@ def crowds(*, n: int, points: int) -> Callable[[], None]:
         for point in at:
             d = values - point
             inside = np.minimum(2 - d, 1) - np.maximum(-2 - d, -1)
-            _drop(np.maximum(inside, 0).sum() / 2)
+            drop(np.maximum(inside, 0).sum() / 2)
 
     return work
 
@@ -99,7 +101,7 @@ def local_read(*, n: int, width: int, **_: float) -> Callable[[], None]:
     def work() -> None:
         with target.open("rb") as file:
             while data := file.read(1 << 22):
-                _drop(np.frombuffer(data, np.uint8).sum())
+                drop(np.frombuffer(data, np.uint8).sum())
 
     return work
 
@@ -108,7 +110,3 @@ def _file() -> Path:
     folder = Path(mkdtemp(prefix="numpy-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder / "reports"
-
-
-def _drop(_: object) -> None:
-    """The answer is the time."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 import opendp.prelude as dp
 from numpy.typing import NDArray
 from opendp.extras.sklearn.linear_model._make_private_theil_sen import make_private_theil_sen
+
+from benchmarks.tasks import column, drop, range_rmse, regression_table, rmse, split_error
 
 dp.enable_features("contrib", "honest-but-curious")
 
@@ -18,7 +19,7 @@ def laplace_int(*, n: int, scale: float) -> Callable[[], None]:
     domain = dp.vector_domain(dp.atom_domain(T=int))
     noise = dp.m.make_laplace(domain, dp.l1_distance(T=int), scale=float(scale))
     data = np.zeros(n, dtype=np.int32)
-    return lambda: _drop(noise(data))
+    return lambda: drop(noise(data))
 
 
 def gaussian_int(*, n: int, sigma: float) -> Callable[[], None]:
@@ -26,7 +27,7 @@ def gaussian_int(*, n: int, sigma: float) -> Callable[[], None]:
     domain = dp.vector_domain(dp.atom_domain(T=int))
     noise = dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=float(sigma))
     data = np.zeros(n, dtype=np.int32)
-    return lambda: _drop(noise(data))
+    return lambda: drop(noise(data))
 
 
 def laplace_float(*, n: int, scale: float) -> Callable[[], None]:
@@ -34,7 +35,7 @@ def laplace_float(*, n: int, scale: float) -> Callable[[], None]:
     domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
     noise = dp.m.make_laplace(domain, dp.l1_distance(T=float), scale=float(scale))
     data = np.zeros(n)
-    return lambda: _drop(noise(data))
+    return lambda: drop(noise(data))
 
 
 def release_scalar(*, calls: int) -> Callable[[], None]:
@@ -83,7 +84,7 @@ def charges(*, history: int, charges: int) -> Callable[[], None]:
 def range_build(*, cells: int, epsilon: float) -> Callable[[], None]:
     """A tree of the branching that OpenDP suggests, Laplace noise, consistency."""
     release = _tree(cells, epsilon)
-    return lambda: _drop(release())
+    return lambda: drop(release())
 
 
 def range_release(*, cells: int, epsilon: float) -> Callable[[], None]:
@@ -96,17 +97,7 @@ def range_error(
 ) -> Callable[[], float]:
     """The root of the mean squared error of random ranges."""
     release = _tree(cells, epsilon)
-    first, last = np.sort(np.random.default_rng(1).integers(0, cells, (2, ranges)), axis=0)
-
-    def work() -> float:
-        squares = 0.0
-        for _ in range(repetitions):
-            sums = np.concatenate([[0.0], np.cumsum(release())])
-            errors = sums[last + 1] - sums[first] - 20 * (last - first + 1)
-            squares += float(np.mean(np.square(errors)))
-        return math.sqrt(squares / repetitions)
-
-    return work
+    return lambda: range_rmse(release, cells=cells, ranges=ranges, repetitions=repetitions)
 
 
 def _tree(cells: int, epsilon: float) -> Callable[[], list[float]]:
@@ -123,19 +114,19 @@ def _tree(cells: int, epsilon: float) -> Callable[[], list[float]]:
 
 def median(*, n: int, shape: int, epsilon: float) -> Callable[[], None]:
     """A noisy choice among 1025 candidates."""
-    values = _column(n, shape)
+    values = column(n, shape)
     choice = _choice(epsilon, 1_025)
-    return lambda: _drop(choice(values))
+    return lambda: drop(choice(values))
 
 
 def median_error(
     *, n: int, shape: int, epsilon: float, repetitions: int, points: int
 ) -> Callable[[], float]:
     """The root of the mean squared error."""
-    values = _column(n, shape)
+    values = column(n, shape)
     choice = _choice(epsilon, points)
     truth = float(np.median(values))
-    return lambda: _rmse(lambda: float(choice(values)), truth, repetitions)
+    return lambda: rmse(lambda: float(choice(values)), truth, repetitions)
 
 
 def _choice(epsilon: float, points: int) -> dp.Measurement:
@@ -151,26 +142,6 @@ def _choice(epsilon: float, points: int) -> dp.Measurement:
     return dp.binary_search_chain(scaled, d_in=1, d_out=epsilon)
 
 
-def _column(n: int, shape: int) -> NDArray[np.float64]:
-    rng = np.random.default_rng(shape)
-    draws = (
-        rng.uniform(0, 100, n),
-        rng.normal(50, 10, n),
-        rng.exponential(10, n),
-        rng.normal(40, 20, n).round(),
-        rng.lognormal(3, 1, n),
-    )
-    return np.clip(draws[shape], 0, 128)
-
-
-def _rmse(median: Callable[[], float], truth: float, repetitions: int) -> float:
-    return math.sqrt(sum((median() - truth) ** 2 for _ in range(repetitions)) / repetitions)
-
-
-def _drop(_: object) -> None:
-    """The answer is the time."""
-
-
 def regression_error(
     *,
     table: int,
@@ -180,7 +151,7 @@ def regression_error(
     given: int,
 ) -> Callable[[], float]:
     """The mean error over splits and fits of Theil-Sen, which takes one regressor."""
-    held = np.load(f".bench/data/regression-{'given' if given else 'own'}-{table}.npz")
+    held = regression_table(table, given=given)
     low, high = float(held["lower"][0]), float(held["upper"][0])
     target = float(held["target"][0]), float(held["target"][1])
     x, y = np.clip(held["x"][:, 0], low, high), np.clip(held["y"], *target)
@@ -190,13 +161,8 @@ def regression_error(
 
     fit = scaled(dp.binary_search_param(scaled, d_in=1, d_out=epsilon))
 
-    def work() -> float:
-        errors = []
-        for train in held["train"]:
-            for _ in range(fits):
-                slope, level = fit(np.column_stack((x[train], y[train])))
-                seen = np.clip(slope * x[~train] + level, *target)
-                errors.append(float(np.mean(np.square(seen - held["y"][~train]))))
-        return float(np.mean(errors) / np.mean(held["least"])) if errors else 0.0
+    def predict(train: NDArray[np.bool_]) -> NDArray[np.float64]:
+        slope, level = fit(np.column_stack((x[train], y[train])))
+        return np.asarray(np.clip(slope * x[~train] + level, *target))
 
-    return work
+    return lambda: split_error(held, predict, fits=fits)

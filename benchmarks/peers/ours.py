@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import math
 import shutil
 import tempfile
 import time
@@ -11,13 +10,22 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 import discreet
+from benchmarks.peers.our_models import (  # noqa: F401 - the worker finds them here
+    adult_descent,
+    adult_pure,
+    adult_untuned,
+    regression_error,
+    regression_file,
+    regression_fit,
+    vote_costs,
+)
+from benchmarks.tasks import codes, column, drop, ends, rmse
 from discreet import ask, disclosure
 from discreet.accounting.filters import ZcdpFilter
 from discreet.accounting.guarantee import Guarantee
@@ -32,15 +40,9 @@ from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.subset import subset_selection
 from discreet.mechanisms.local.unary import oue, sue
 from discreet.mechanisms.quantile import private_quantile
-from discreet.models.pate.aggregate import Confident
-from discreet.models.pate.costs import diagnose
-from discreet.models.regression.best import BestLinearRegression
-from discreet.models.regression.estimator import PrivateLinearRegression
-from discreet.models.sgd import PerturbedLogisticRegression, PrivateLogisticRegression
 from discreet.noise.bits import system
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.law import Ints
 
 _Round: TypeAlias = Callable[[], float]
 
@@ -48,20 +50,20 @@ _Round: TypeAlias = Callable[[], float]
 def laplace_int(*, n: int, scale: float) -> Callable[[], None]:
     """Discrete Laplace noise."""
     law, bits = DiscreteLaplace(scale), system()
-    return lambda: _drop(law.sample(n, bits))
+    return lambda: drop(law.sample(n, bits))
 
 
 def gaussian_int(*, n: int, sigma: float) -> Callable[[], None]:
     """Discrete Gaussian noise."""
     law, bits = DiscreteGaussian(sigma), system()
-    return lambda: _drop(law.sample(n, bits))
+    return lambda: drop(law.sample(n, bits))
 
 
 def laplace_float(*, n: int, scale: float) -> Callable[[], None]:
     """Laplace noise on floats, released as multiples of a public grid."""
     mechanism = discreet.laplace(sensitivity=1.0, epsilon=1 / scale)
     data = np.zeros(n)
-    return lambda: _drop(mechanism.release(data))
+    return lambda: drop(mechanism.release(data))
 
 
 def release_scalar(*, calls: int) -> Callable[[], None]:
@@ -174,7 +176,7 @@ def range_release(*, cells: int, epsilon: float) -> Callable[[], None]:
     counts = np.full(cells, 20)
 
     def work() -> None:
-        _drop(discreet.plan_ranges(cells, epsilon=epsilon).best.release(counts).cells)
+        drop(discreet.plan_ranges(cells, epsilon=epsilon).best.release(counts).cells)
 
     return work
 
@@ -182,26 +184,26 @@ def range_release(*, cells: int, epsilon: float) -> Callable[[], None]:
 def range_build(*, cells: int, epsilon: float) -> Callable[[], None]:
     """The same for a structure that was chosen before."""
     counts, design = np.full(cells, 20), discreet.plan_ranges(cells, epsilon=epsilon).best
-    return lambda: _drop(design.release(counts).cells)
+    return lambda: drop(design.release(counts).cells)
 
 
 def range_answers(*, cells: int, epsilon: float, ranges: int) -> Callable[[], None]:
     """Answers to arrays of ends."""
-    released, (first, last) = _released(cells, epsilon), _ends(cells, ranges)
-    return lambda: _drop(released.answer_many(first, last))
+    released, (first, last) = _released(cells, epsilon), ends(cells, ranges)
+    return lambda: drop(released.answer_many(first, last))
 
 
 def range_errors(*, cells: int, epsilon: float, ranges: int) -> Callable[[], None]:
     """Exact standard deviations for arrays of ends."""
-    released, (first, last) = _released(cells, epsilon), _ends(cells, ranges)
-    return lambda: _drop(released.std(first, last))
+    released, (first, last) = _released(cells, epsilon), ends(cells, ranges)
+    return lambda: drop(released.std(first, last))
 
 
 def range_error(
     *, cells: int, epsilon: float, ranges: int, repetitions: int
 ) -> Callable[[], float]:
     """The root of the mean squared error of random ranges."""
-    counts, (first, last) = np.full(cells, 20), _ends(cells, ranges)
+    counts, (first, last) = np.full(cells, 20), ends(cells, ranges)
     design = discreet.plan_ranges(cells, epsilon=epsilon).best
 
     def work() -> float:
@@ -248,7 +250,7 @@ def stream(
 def k_anonymity(*, n: int, k: int) -> Callable[[], None]:
     """The best levels of all, with risk, diversity and closeness measured."""
     frame, quasi = _people(n)
-    return lambda: _drop(
+    return lambda: drop(
         disclosure.anonymise(frame, quasi=quasi, sensitive=["ill"], k=k, suppress=0.01)
     )
 
@@ -256,7 +258,7 @@ def k_anonymity(*, n: int, k: int) -> Callable[[], None]:
 def k_anonymity_local(*, n: int, k: int) -> Callable[[], None]:
     """Levels of its own for each class, with the same measures."""
     frame, quasi = _people(n)
-    return lambda: _drop(
+    return lambda: drop(
         disclosure.anonymise(frame, quasi=quasi, sensitive=["ill"], k=k, method="local")
     )
 
@@ -264,14 +266,14 @@ def k_anonymity_local(*, n: int, k: int) -> Callable[[], None]:
 def k_noise(*, n: int, k: int) -> Callable[[], None]:
     """The smallest noise for k, the values, and their expected crowds, risk and utility."""
     values = np.random.default_rng(1).normal(50, 15, n)
-    return lambda: _drop(disclosure.k_noise(values, k=k))
+    return lambda: drop(disclosure.k_noise(values, k=k))
 
 
 def crowds(*, n: int, points: int) -> Callable[[], None]:
     """Expected crowds, exactly."""
     rng = np.random.default_rng(1)
     values, at = rng.normal(50, 15, n), rng.normal(50, 15, points)
-    return lambda: _drop(disclosure.expected_crowd(values, at=at, half_width=1, window=2))
+    return lambda: drop(disclosure.expected_crowd(values, at=at, half_width=1, window=2))
 
 
 def _people(n: int) -> tuple[pl.DataFrame, dict[str, disclosure.Hierarchy]]:
@@ -344,7 +346,7 @@ def local_read(*, n: int, categories: int, **given: int) -> Callable[[], None]:
             state.count([target])
             if state.aggregate.reports != n:
                 raise ValueError(f"{state.aggregate.reports} reports were counted, not {n}")
-            _drop(state.aggregate.estimate())
+            drop(state.aggregate.estimate())
 
     return work
 
@@ -362,14 +364,14 @@ def _round(oracle: Oracle, *, n: int, scaled: int = 0, told: int = 1) -> _Round:
     """Encode, aggregate and estimate; the root mean squared error of shares times sqrt(n)."""
     del told  # an answer costs nothing
     categories = oracle.categories
-    codes = (categories * np.random.default_rng(1).random(n) ** 2).astype(np.int64)
-    truth = np.bincount(codes, minlength=categories) / n
+    held = codes(categories, n)
+    truth = np.bincount(held, minlength=categories) / n
     some = max(1, (1 << 24) // oracle.width)
 
     def work() -> float:
         total = Aggregate(oracle)
         for start in range(0, n, some):
-            total.add(oracle.encode(codes[start : start + some]))
+            total.add(oracle.encode(held[start : start + some]))
         found = total.estimate()
         shares = found.norm_mul().shares if scaled else found.shares
         return float(np.sqrt(np.mean((shares - truth) ** 2) * n))
@@ -379,13 +381,8 @@ def _round(oracle: Oracle, *, n: int, scaled: int = 0, told: int = 1) -> _Round:
 
 def _released(cells: int, epsilon: float) -> discreet.RangeRelease:
     made = discreet.plan_ranges(cells, epsilon=epsilon).best.release(np.full(cells, 20))
-    _drop(made.total)
+    drop(made.total)
     return made
-
-
-def _ends(cells: int, ranges: int) -> tuple[Ints, Ints]:
-    first, last = np.sort(np.random.default_rng(1).integers(0, cells, (2, ranges)), axis=0)
-    return first, last
 
 
 def _ledger() -> discreet.Ledger:
@@ -400,16 +397,16 @@ def _folder() -> Path:
 
 def median(*, n: int, shape: int, epsilon: float) -> Callable[[], None]:
     """A quantile chosen by inverse sensitivity on a fine grid."""
-    values = _column(n, shape)
+    values = column(n, shape)
     choice = private_quantile(lower=0, upper=128, epsilon=epsilon)
-    return lambda: _drop(choice.release(values))
+    return lambda: drop(choice.release(values))
 
 
 def median_error(
     *, n: int, shape: int, epsilon: float, repetitions: int, points: int = 0
 ) -> Callable[[], float]:
     """The root of the mean squared error: on a fine grid, or on one of so many points."""
-    values = _column(n, shape)
+    values = column(n, shape)
     if points:
         choice = private_quantile(
             lower=0,
@@ -421,140 +418,4 @@ def median_error(
     else:
         choice = private_quantile(lower=0, upper=128, epsilon=epsilon)
     truth = float(np.median(values))
-    return lambda: _rmse(lambda: choice.release(values), truth, repetitions)
-
-
-def _column(n: int, shape: int) -> NDArray[np.float64]:
-    rng = np.random.default_rng(shape)
-    draws = (
-        rng.uniform(0, 100, n),
-        rng.normal(50, 10, n),
-        rng.exponential(10, n),
-        rng.normal(40, 20, n).round(),
-        rng.lognormal(3, 1, n),
-    )
-    return np.clip(draws[shape], 0, 128)
-
-
-def _rmse(median: Callable[[], float], truth: float, repetitions: int) -> float:
-    return math.sqrt(sum((median() - truth) ** 2 for _ in range(repetitions)) / repetitions)
-
-
-def _drop(_: object) -> None:
-    """The answer is the time."""
-
-
-def adult_descent(  # noqa: PLR0913 - the public choices of a run
-    *,
-    file: str,
-    batches: int,
-    epochs: int,
-    clip: float,
-    learning_rate: float,
-    momentum: float,
-    epsilon: float,
-    delta: float,
-    fits: int,
-    fastest: int,  # noqa: ARG001 - there is one way only
-) -> Callable[[], float]:
-    """Mean accuracy of several fits of logistic regression, everything chosen."""
-    model = PrivateLogisticRegression(
-        epsilon=epsilon,
-        delta=delta,
-        bounds=(0, 1),
-        classes=(0, 1),
-        rows=32_561,
-        rate=Fraction(1, batches),
-        steps=batches * epochs,
-        clip=clip,
-        learning_rate=learning_rate,
-        momentum=momentum,
-    )
-    return _accuracy(model, file, fits)
-
-
-def adult_pure(*, file: str, epsilon: float, delta: float, fits: int) -> Callable[[], float]:
-    """Mean accuracy under pure epsilon, as diffprivlib's."""
-    del delta
-    model = PerturbedLogisticRegression(
-        epsilon=epsilon, bounds=(0, 1), classes=(0, 1), rows=len(np.load(file)["x"])
-    )
-    return _accuracy(model, file, fits)
-
-
-def adult_untuned(*, file: str, epsilon: float, delta: float, fits: int) -> Callable[[], float]:
-    """The same with nothing chosen but the budget, the bounds and the classes."""
-    model = PrivateLogisticRegression(
-        epsilon=epsilon, delta=delta, bounds=(0, 1), classes=(0, 1), rows=32_561
-    )
-    return _accuracy(model, file, fits)
-
-
-def _accuracy(
-    model: PrivateLogisticRegression | PerturbedLogisticRegression, file: str, fits: int
-) -> Callable[[], float]:
-    held = np.load(file)
-    x, y, x_test, y_test = (held[name] for name in ("x", "y", "x_test", "y_test"))
-    if isinstance(model, PrivateLogisticRegression):
-        # The noise is found beforehand, as it is for the peer.
-        model.plan(features=x.shape[1], rows=len(x))
-
-    def work() -> float:
-        return sum(float(model.fit(x, y).score(x_test, y_test)) for _ in range(fits)) / fits
-
-    return work
-
-
-def regression_error(
-    *, table: int, epsilon: float, delta: float, fits: int, given: int
-) -> Callable[[], float]:
-    """The mean error over splits and fits, in multiples of least squares without privacy."""
-    held = np.load(f".bench/data/regression-{'given' if given else 'own'}-{table}.npz")
-    x, y = held["x"], held["y"]
-
-    def work() -> float:
-        errors = []
-        for train in held["train"]:
-            model = BestLinearRegression(
-                epsilon=epsilon,
-                delta=delta,
-                bounds=list(zip(held["lower"].tolist(), held["upper"].tolist(), strict=True)),
-                target_bounds=tuple(held["target"].tolist()),
-                rows=int(train.sum()),
-            )
-            for _ in range(fits):
-                seen = model.fit(x[train], y[train]).predict(x[~train])
-                errors.append(float(np.mean(np.square(seen - y[~train]))))
-        return float(np.mean(errors) / np.mean(held["least"])) if errors else 0.0
-
-    return work
-
-
-def regression_fit(*, n: int, d: int, epsilon: float, best: int) -> Callable[[], None]:
-    """A fit of rows in memory: from moments, or by the method that is chosen."""
-    rng = np.random.default_rng(1)
-    x = rng.uniform(-1, 1, (n, d))
-    y = np.clip(x @ rng.uniform(-1, 1, d) / d + rng.normal(0, 0.1, n), -1, 1)
-    budget: dict[str, Any] = {"epsilon": epsilon, "delta": 1e-6}
-    budget |= {"bounds": (-1, 1), "target_bounds": (-1, 1)}
-    model = BestLinearRegression(**budget, rows=n) if best else PrivateLinearRegression(**budget)
-    return lambda: _drop(model.fit(x, y))
-
-
-def regression_file(*, file: str, n: int, d: int, epsilon: float) -> Callable[[], None]:
-    """A fit of rows in files, through DuckDB."""
-    del n  # under add/remove nobody tells
-    names = [f"x{i}" for i in range(d)]
-    model = PrivateLinearRegression(
-        epsilon=epsilon, delta=1e-6, bounds=(-1, 1), target_bounds=(-1, 1)
-    )
-    return lambda: _drop(model.fit_source(file, features=names, target="y"))
-
-
-def vote_costs(*, n: int, classes: int) -> Callable[[], None]:
-    """Two-sided costs for the noise that is drawn, of all rows at once; two levels."""
-    rng = np.random.default_rng(1)
-    votes = rng.multinomial(250, rng.dirichlet(np.full(classes, 0.1), size=n)) * 1000
-    rule = Confident(threshold=200, sigma_threshold=150, sigma_votes=40)
-    told = np.ones(n, dtype=bool)
-    return lambda: _drop(diagnose(votes, told, rule=rule, shares={"low": 667, "high": 1333}))
+    return lambda: rmse(lambda: choice.release(values), truth, repetitions)

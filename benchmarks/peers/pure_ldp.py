@@ -18,6 +18,8 @@ from pure_ldp.frequency_oracles import (
     UEServer,
 )
 
+from benchmarks.tasks import codes
+
 Round = Callable[[], float]
 
 
@@ -71,9 +73,9 @@ def local_hadamard(*, n: int, categories: int, epsilon: float) -> Round:
 
 def _round(n: int, categories: int, client: Callable[[], Any], server: Callable[[], Any]) -> Round:
     """Encode, aggregate and estimate; the root mean squared error of shares times sqrt(n)."""
-    codes = (categories * np.random.default_rng(1).random(n) ** 2).astype(np.int64)
-    truth = np.bincount(codes, minlength=categories) / n
-    values = (codes + 1).tolist()  # counted from 1
+    held = codes(categories, n)
+    truth = np.bincount(held, minlength=categories) / n
+    values = (held + 1).tolist()  # counted from 1
 
     def work() -> float:
         warnings.simplefilter("ignore")

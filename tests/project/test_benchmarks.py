@@ -1,5 +1,6 @@
 """The runner measures, survives a peer that fails, and writes its page. No time is asserted."""
 
+import ast
 import json
 import math
 import os
@@ -14,7 +15,8 @@ from click.testing import CliRunner
 
 from benchmarks import page, visits, worker
 from benchmarks.__main__ import main
-from benchmarks.cases import SUITES, Case
+from benchmarks.case import Case
+from benchmarks.cases import SUITES
 from benchmarks.environments import Peer, peers
 from benchmarks.measure import Side, job, measure
 
@@ -85,10 +87,18 @@ def test_why_a_peer_failed_is_told(tmp_path, ending, told):
     assert side.note == told
 
 
+def defined(script):
+    """Functions of a file, and what it has from others: what the worker can find there."""
+    tree = ast.parse(script.read_text(encoding="utf-8"))
+    made = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    imported = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    return made | {alias.name for node in imported for alias in node.names}
+
+
 def test_every_case_has_its_scripts():
     for case in (case for suite in SUITES.values() for case in suite):
         for name in ("ours", *case.peers):
-            assert f"def {case.kind}(" in peers()[name].script.read_text(encoding="utf-8")
+            assert case.kind in defined(peers()[name].script)
         assert set(case.warm) <= set(case.params)
         assert len({case.name for suite in SUITES.values() for case in suite}) == sum(
             map(len, SUITES.values())
