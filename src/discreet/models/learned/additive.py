@@ -15,7 +15,8 @@ from discreet.models.learned.deviations import least_deviations
 from discreet.models.learned.metrics import FINE, ONE, Floats, Ints, Metric, WindowGroups
 from discreet.models.learned.ranges import (
     LARGEST_FINE,
-    Ranges,
+    MetricRanges,
+    common,
     fixed,
     power_of_two,
     same_shape,
@@ -27,7 +28,7 @@ _HIGHEST = 1 << 50
 _MOST_COLUMNS = 1 << 12
 
 
-class AdditiveClip(Ranges):
+class AdditiveClip(MetricRanges):
     """Ranges around a sum of bounded contributions, one from each record.
 
     What a record contributes is read off lines between ``knots``, one function for each attribute
@@ -118,10 +119,6 @@ class AdditiveClip(Ranges):
         )
 
     @property
-    def relation_words(self) -> str:
-        return self.metric.relation_words
-
-    @property
     def hull(self) -> tuple[int, int]:
         lowest = 2 * self.offset + self.run * self.most
         highest = lowest + 2 * (self.positions - self.run) * self.most
@@ -145,10 +142,7 @@ class AdditiveClip(Ranges):
         np.cumsum(added, axis=1, out=before[:, 1:])
         within = before[:, self.run :] - before[:, : -self.run]
         doubled = 2 * (self.offset + before[:, -1:] - within) + self.run * self.most
-        spread = self.width << FINE
-        low: Ints = (doubled.max(axis=1) - spread) // (2 * ONE)
-        high: Ints = (doubled.min(axis=1) + spread) // (2 * ONE)
-        return low, high
+        return common(doubled, spread=self.width << FINE)
 
 
 def run_of(metric: Metric) -> int:

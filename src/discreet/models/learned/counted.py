@@ -15,7 +15,8 @@ from discreet.models.learned.deviations import least_deviations
 from discreet.models.learned.metrics import FINE, ONE, Ints, UnitCount
 from discreet.models.learned.ranges import (
     LARGEST_FINE,
-    Ranges,
+    MetricRanges,
+    common,
     fixed,
     power_of_two,
     same_shape,
@@ -23,7 +24,7 @@ from discreet.models.learned.ranges import (
 )
 
 
-class CountTube(Ranges):
+class CountTube(MetricRanges):
     """A tube around a sum of curves, one for each count, where one event is a neighbour.
 
     A curve is a chain of lines between whole ``knots``; ``rises`` are their slopes per event, whole
@@ -118,10 +119,6 @@ class CountTube(Ranges):
         )
 
     @property
-    def relation_words(self) -> str:
-        return self.metric.relation_words
-
-    @property
     def proportional(self) -> bool:
         """Whether farther inputs are protected in proportion to their distance: only unclipped."""
         return self.width == self.slope
@@ -149,9 +146,8 @@ class CountTube(Ranges):
         return total
 
     def ranges(self, inputs: ArrayLike) -> tuple[Ints, Ints]:
-        doubled = 2 * self.surrogate(inputs)
-        spread = (self.width - self.slope) << FINE
-        return (doubled - spread) // (2 * ONE), (doubled + spread) // (2 * ONE)
+        doubled = 2 * self.surrogate(inputs)[:, None]
+        return common(doubled, spread=(self.width - self.slope) << FINE)
 
 
 def _whole(name: str, values: ArrayLike) -> Ints:

@@ -13,9 +13,10 @@ from discreet.core.exact import Number
 from discreet.models.learned.metrics import FINE, ONE, Ints, Metric
 from discreet.models.learned.ranges import (
     LARGEST_FINE,
-    Ranges,
+    MetricRanges,
     anchored,
     chunks,
+    common,
     fits,
     fixed,
     power_of_two,
@@ -78,7 +79,7 @@ class Extension:
         return self.doubled(inputs) // (2 * ONE)
 
 
-class TubeClip(Ranges):
+class TubeClip(MetricRanges):
     """Ranges of fixed width around the surrogate, for any metric (A37).
 
     Theorem: clipping changes by at most ``width`` steps between inputs at distance at most one.
@@ -107,13 +108,10 @@ class TubeClip(Ranges):
         step: Number = 1,
     ) -> None:
         slope, self.width = slope_and_width(slope, width)
+        self.metric = metric
         self.surrogate = Extension(anchors=anchors, centres=centres, slope=slope, metric=metric)
         self.step: Fraction = power_of_two(step)
         fits(self.surrogate.centres, 1, self.width, farthest=ONE)
-
-    @property
-    def relation_words(self) -> str:
-        return self.surrogate.metric.relation_words
 
     @property
     def proportional(self) -> bool:
@@ -126,6 +124,5 @@ class TubeClip(Ranges):
         return (2 * int(centres.min()) - spread) // 2, (2 * int(centres.max()) + spread) // 2
 
     def ranges(self, inputs: ArrayLike) -> tuple[Ints, Ints]:
-        doubled = self.surrogate.doubled(inputs)
-        spread = (self.width - self.surrogate.slope) << FINE
-        return (doubled - spread) // (2 * ONE), (doubled + spread) // (2 * ONE)
+        doubled = self.surrogate.doubled(inputs)[:, None]
+        return common(doubled, spread=(self.width - self.surrogate.slope) << FINE)

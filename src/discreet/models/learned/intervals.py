@@ -14,9 +14,10 @@ from discreet.core.exact import Number
 from discreet.models.learned.fit import Indices, assignment, checked
 from discreet.models.learned.metrics import FINE, Floats, Ints, Metric
 from discreet.models.learned.ranges import (
-    Ranges,
+    MetricRanges,
     anchored,
     chunks,
+    common,
     fixed,
     power_of_two,
     same_shape,
@@ -138,7 +139,7 @@ def _highest(
     return low, high
 
 
-class IntervalClip(Ranges):
+class IntervalClip(MetricRanges):
     """Fitted ranges at public anchors, carried over to every area without listing areas.
 
     Theorem: clipping changes by at most ``width`` steps between neighbours.
@@ -195,10 +196,6 @@ class IntervalClip(Ranges):
         return cls(anchors=anchors, low=low, high=high, width=width, metric=metric, step=step)
 
     @property
-    def relation_words(self) -> str:
-        return self.metric.relation_words
-
-    @property
     def hull(self) -> tuple[int, int]:
         # Middles lie between the lowest low and the highest high, and so does every line's centre.
         low, high = int(self.low.min()), int(self.high.max())
@@ -213,8 +210,9 @@ class IntervalClip(Ranges):
             doubled = np.stack(
                 [self._doubled(rest[:, :, i], line) for i, line in enumerate(self._lines)], axis=1
             )
-            lows.append((doubled.max(axis=1) - self.width) // 2)
-            highs.append((doubled.min(axis=1) + self.width) // 2)
+            low, high = common(doubled, spread=self.width, unit=1)
+            lows.append(low)
+            highs.append(high)
         return np.concatenate(lows), np.concatenate(highs)
 
     def _doubled(self, rest: Ints, line: _Line) -> Ints:

@@ -11,9 +11,10 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.models.learned.metrics import FINE, ONE, Floats, Ints, Metric
 from discreet.models.learned.ranges import (
-    Ranges,
+    MetricRanges,
     anchored,
     chunks,
+    common,
     fits,
     fixed,
     power_of_two,
@@ -26,7 +27,7 @@ from discreet.models.learned.ranges import (
 _TRIED = 16
 
 
-class LooClip(Ranges):
+class LooClip(MetricRanges):
     """Ranges around a public surrogate that never look at the record that may change.
 
     ``anchors`` are public inputs (K, positions, attributes), ``centres`` what the function should
@@ -87,10 +88,6 @@ class LooClip(Ranges):
         fits(self.centres, self.slope, self.width, farthest=self.positions * ONE)
 
     @property
-    def relation_words(self) -> str:
-        return self.metric.relation_words
-
-    @property
     def hull(self) -> tuple[int, int]:
         # With k attaining lo, hi >= z_k - slope e_k, so T >= 2 z_k; likewise T <= 2 max z.
         low, high = int(self.centres.min()), int(self.centres.max())
@@ -118,9 +115,4 @@ class LooClip(Ranges):
         return lowest + highest
 
     def _few(self, inputs: ArrayLike) -> tuple[Ints, Ints]:
-        doubled = self.doubled(inputs)
-        spread = self.width << FINE
-        # Floor at both ends: rounding inward would make single points off the grid empty (A43).
-        low = (doubled.max(axis=1) - spread) // (2 * ONE)
-        high = (doubled.min(axis=1) + spread) // (2 * ONE)
-        return low, high
+        return common(self.doubled(inputs), spread=self.width << FINE)

@@ -13,7 +13,7 @@ from discreet.core.check import count, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.core.grid import exponent_below
-from discreet.models.learned.metrics import FINE, Floats, Ints, Metric, tuples
+from discreet.models.learned.metrics import FINE, ONE, Floats, Ints, Metric, tuples
 
 # Sums in fine units stay below this, so that 64-bit integers never wrap around.
 LARGEST_FINE = 1 << 61
@@ -61,6 +61,26 @@ class Ranges(ABC):
         array([6, 4])
         """
         return clipped(values, *self.ranges(inputs), step=self.step)
+
+
+class MetricRanges(Ranges):
+    """Ranges whose neighbours are those of a metric."""
+
+    metric: Metric
+
+    @property
+    def relation_words(self) -> str:
+        return self.metric.relation_words
+
+
+def common(doubled: Ints, *, spread: int, unit: int = ONE) -> tuple[Ints, Ints]:
+    """What the intervals ``(doubled -+ spread) / 2`` of each row share; ``unit`` of them: a step.
+
+    Floor at both ends: rounding inward would make single points off the grid empty (A43).
+    """
+    low: Ints = (doubled.max(axis=1) - spread) // (2 * unit)
+    high: Ints = (doubled.min(axis=1) + spread) // (2 * unit)
+    return low, high
 
 
 def clipped(values: ArrayLike, low: Ints, high: Ints, *, step: Fraction) -> Ints:

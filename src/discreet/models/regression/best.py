@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import NotFittedError
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import check
@@ -27,11 +25,12 @@ from discreet.models.inputs import (
     target_table,
 )
 from discreet.models.regression.choose import METHODS, WIDTH, choose
+from discreet.models.regression.fitted import LinearEstimator
 from discreet.models.regression.moments import gaussian_budget
 from discreet.models.regression.quantiles import supported
 from discreet.models.regression.tables import ArrayRows
 from discreet.models.regression.task import Method, Noises, Task, strength
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits
 
 # Squares and ratios of such widths are still numbers.
 _WIDEST = 1e100
@@ -39,7 +38,7 @@ _WIDEST = 1e100
 Name: TypeAlias = Literal["auto", "level", "gradient", "boosted", "theil_sen"]
 
 
-class BestLinearRegression(RegressorMixin, BaseEstimator):
+class BestLinearRegression(LinearEstimator):
     """Private linear regression that chooses its method from public facts.
 
     ``epsilon`` with ``delta``, or ``rho``: what a fit costs under ``relation``. ``bounds`` and
@@ -84,10 +83,6 @@ class BestLinearRegression(RegressorMixin, BaseEstimator):
         self.account = account
         self.label = label
         self.bits = bits
-
-    def __sklearn_clone__(self) -> Self:
-        """A clone charges the same account: it must not be copied."""
-        return type(self)(**self.get_params(deep=False))
 
     def task(self, *, features: int, names: tuple[str, ...] | None = None) -> Task:
         """What is declared, checked."""
@@ -158,7 +153,7 @@ class BestLinearRegression(RegressorMixin, BaseEstimator):
         names = names_of(X)
         task = self.task(features=x.shape[1], names=names)
         method, noises = self._plan(task)
-        source = system() if self.bits is None else self.bits
+        source = self._source
         with charged(self.account, noises.guarantee, label=self.label, bits=source) as held:
             rows = ArrayRows(doubles("X", x), doubles("y", table))
             found = method.fit(rows, task, noises=noises, bits=source)
@@ -170,24 +165,12 @@ class BestLinearRegression(RegressorMixin, BaseEstimator):
         slopes, level = found.map.coefficients(found.theta[:, None])
         self.coef_, self.intercept_ = slopes[0], float(level[0])
         self._target = task.target
-        self.n_features_in_ = x.shape[1]
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self._fitted_to(x.shape[1], names)
         return self
 
     def predict(self, X: Any) -> Floats:
         """Predicted targets, within the declared bounds; rows are clipped as in the fit."""
-        if not hasattr(self, "fit_"):
-            raise NotFittedError("This BestLinearRegression is not fitted yet: call fit.")
-        x = shaped("X", X)
-        matrix_shape(x)
-        if x.shape[1] != self.n_features_in_:
-            raise InvalidArgument(
-                f"X has {x.shape[1]} features, but BestLinearRegression is expecting "
-                f"{self.n_features_in_} features as input."
-            )
-        design = self.fit_.map.design(doubles("X", x))
+        x = self._new(X)
+        design = self.fit_.map.design(x)
         found = self.fit_.map.predictions(design, self.fit_.theta[:, None])[:, 0]
         return np.asarray(np.clip(found, *self._target))

@@ -8,8 +8,6 @@ from functools import partial
 from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
 from discreet.accounting.guarantee import Guarantee
@@ -24,13 +22,13 @@ from discreet.ledger.charged import charged
 from discreet.models.inputs import (
     Bounds,
     Floats,
-    doubles,
     matrix_shape,
     names_of,
     same_rows,
     shaped,
     target_table,
 )
+from discreet.models.regression.fitted import LinearEstimator
 from discreet.models.regression.lattice import Lattice
 from discreet.models.regression.mapping import HowScaled, declare, row_map
 from discreet.models.regression.moments import (
@@ -53,13 +51,13 @@ from discreet.models.regression.uncertainty import (
     infer,
     prediction_intervals,
 )
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits
 
 Method: TypeAlias = Literal["psd", "ssp", "adassp", "ridge"]
 Solver: TypeAlias = Callable[[PrivateMoments], Solution]
 
 
-class PrivateLinearRegression(RegressorMixin, BaseEstimator):
+class PrivateLinearRegression(LinearEstimator):
     """Least squares from noisy moments. Bounds are declared, and everything released is counted.
 
     ``epsilon`` with ``delta``, or ``rho``: what a fit costs under ``relation``. ``bounds`` of the
@@ -123,10 +121,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.account = account
         self.label = label
         self.bits = bits
-
-    def __sklearn_clone__(self) -> Self:
-        """A clone charges the same account: it must not be copied."""
-        return type(self)(**self.get_params(deep=False))
 
     def __sklearn_tags__(self) -> Tags:
         """Noise: two fits differ, and a small table scores badly."""
@@ -232,7 +226,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             outputs=rows.outputs,
             names=names,
         )
-        source = system() if self.bits is None else self.bits
+        source = self._source
         with charged(self.account, plan.guarantee, label=self.label, bits=source) as held:
             mapped = row_map(rows, plan, declared=declared, bits=source)
             size = (plan.lattice.columns + plan.lattice.outputs) ** 2 + 1
@@ -250,11 +244,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 "Use method='psd'.",
                 stacklevel=3,
             )
-        self.n_features_in_ = rows.features
-        if names is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self._fitted_to(rows.features, names)
         self._publish()
 
     def _solver(self) -> Solver:
@@ -315,19 +305,3 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def _inference(self) -> Inference:
         self._fitted()
         return infer(self.moments_, self.solution_)
-
-    def _fitted(self) -> None:
-        if not hasattr(self, "moments_"):
-            raise NotFittedError("This PrivateLinearRegression is not fitted yet: call fit.")
-
-    def _new(self, x: object) -> Floats:
-        """Rows to predict for, checked."""
-        self._fitted()
-        table = shaped("X", x)
-        matrix_shape(table)
-        if table.shape[1] != self.n_features_in_:
-            raise InvalidArgument(
-                f"X has {table.shape[1]} features, but PrivateLinearRegression is expecting "
-                f"{self.n_features_in_} features as input."
-            )
-        return doubles("X", table)
