@@ -1,10 +1,8 @@
 """The study of Aoutouf 2021: every check holds, and wrong formulas make checks fail."""
 
 import gzip
-import json
 import re
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,11 +24,9 @@ from discreet.studies.aoutouf import (
     traffic,
 )
 from discreet.studies.aoutouf.plan import AOUTOUF
-from discreet.studies.catalogue import planned
-from discreet.studies.page import as_html, as_json, picture
 from discreet.studies.study import Setting, run
+from tests.studies.wholeness import DOCS, drawn, failed, holds, named, whole
 
-DOCS = Path(__file__).parents[2] / "docs" / "studies"
 QUICK = Setting(quick=True, seed=AOUTOUF.seed)
 
 
@@ -39,13 +35,8 @@ def study():
     return run(AOUTOUF, quick=True)
 
 
-def failed(checks):
-    return {check.id for check in checks if not check.ok}
-
-
 def test_every_check_holds(study):
-    assert [check for check in study.checks if not check.ok] == []
-    assert planned("aoutouf") is AOUTOUF
+    holds(study)
 
 
 def test_all_experiments_are_there_with_checks_and_figures_of_their_own(study):
@@ -53,8 +44,7 @@ def test_all_experiments_are_there_with_checks_and_figures_of_their_own(study):
     assert ids == [f"E{i}" for i in range(1, 8)]
     checked = Counter(c.id.partition("/")[0] for c in study.checks if c.rule != "none")
     assert all(checked[name] >= 3 for name in ids)
-    assert len({check.id for check in study.checks}) == len(study.checks)
-    assert all(bool(check.why) == (check.verdict != "reproduced") for check in study.checks)
+    named(study)
     assert {figure.id.partition("/")[0] for figure in study.figures} == set(ids)
     for figure in study.figures:
         assert "exact" in figure.note
@@ -68,11 +58,7 @@ def test_what_needs_the_real_file_is_said_to_be_missing(study):
 
 
 def test_the_files_are_whole(study):
-    made = json.loads(as_json(study))
-    assert made["ok"]
-    page = as_html(study)
-    assert page.count("<svg ") == len(study.figures)
-    assert "NaN" not in page
+    whole(study)
 
 
 def test_the_same_seed_gives_the_same_checks(study):
@@ -223,10 +209,7 @@ PICTURES = {
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_the_pictures_of_the_documentation_are_those_of_the_study(study, name):
-    (figure,) = (figure for figure in study.figures if figure.id == PICTURES[name])
-    kept = (DOCS / f"aoutouf-{name}.svg").read_text(encoding="utf-8")
-    words = re.compile(r"<text[^>]*>([^<]*)</text>")
-    assert words.findall(kept) == words.findall(picture(figure)), "write picture(figure) there"
+    drawn(study, PICTURES[name], f"aoutouf-{name}.svg")
 
 
 @pytest.mark.parametrize(("table", "first"), [("E2/errors", 1), ("E6/counts", 1)])

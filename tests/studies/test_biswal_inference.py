@@ -1,11 +1,9 @@
 """The study of inference in Biswal 2024: every check holds, and wrong formulas make checks fail."""
 
 import itertools
-import json
 import math
 import re
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from discreet.core.errors import Unsupported
 from discreet.leakage.series import VAR
 from discreet.leakage.series.published import claim
+from discreet.studies import learned
 from discreet.studies.biswal_inference import (
     calibration,
     coverage,
@@ -20,7 +19,6 @@ from discreet.studies.biswal_inference import (
     learning,
     medians,
     methods,
-    plan,
     runs,
     schedules,
     series,
@@ -29,12 +27,10 @@ from discreet.studies.biswal_inference import (
     widths,
 )
 from discreet.studies.biswal_inference.plan import BISWAL_INFERENCE
-from discreet.studies.catalogue import planned
 from discreet.studies.checks import MOST_SIMULATED
-from discreet.studies.page import as_html, as_json, picture
 from discreet.studies.study import Setting, run
+from tests.studies.wholeness import DOCS, drawn, failed, holds, named, whole
 
-DOCS = Path(__file__).parents[2] / "docs" / "studies"
 QUICK = Setting(quick=True, seed=BISWAL_INFERENCE.seed)
 
 
@@ -43,17 +39,12 @@ def study():
     return run(BISWAL_INFERENCE, quick=True)
 
 
-def failed(checks):
-    return {check.id for check in checks if not check.ok}
-
-
 def starting(found, start):
     return sum(name.startswith(start) for name in found)
 
 
 def test_every_check_holds(study):
-    assert [check for check in study.checks if not check.ok] == []
-    assert planned("biswal-inference") is BISWAL_INFERENCE
+    holds(study)
 
 
 def test_all_experiments_and_their_figures_are_there(study):
@@ -83,8 +74,7 @@ def test_every_stated_number_is_checked(study):
 
 
 def test_checks_have_names_of_their_own_and_reasons_where_they_correct(study):
-    assert len({check.id for check in study.checks}) == len(study.checks)
-    assert all(bool(check.why) == (check.verdict != "reproduced") for check in study.checks)
+    named(study)
     assert study.count("reproduced") > 200
     assert study.count("corrected") > 150
     assert study.count("not reproducible") == 2
@@ -105,12 +95,7 @@ def test_figures_say_how_they_came_about(study):
 
 
 def test_the_files_are_whole(study):
-    made = json.loads(as_json(study))
-    assert made["ok"]
-    assert len(made["checks"]) == len(study.checks)
-    page = as_html(study)
-    assert page.count("<svg ") == len(study.figures)
-    assert "nan" not in re.findall(r"<td>([^<]*)</td>", page)
+    whole(study)
 
 
 def test_the_same_seed_gives_the_same_study(study):
@@ -122,7 +107,7 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch):
     def missing(name):
         raise ModuleNotFoundError(name, name=lacking)
 
-    monkeypatch.setattr(plan, "import_module", missing)
+    monkeypatch.setattr(learned, "import_module", missing)
     lacking = "sklearn"
     with pytest.raises(Unsupported, match=r"discreet\[models\]"):
         BISWAL_INFERENCE.experiments[8].run(QUICK)
@@ -306,10 +291,7 @@ PICTURES = {
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_the_pictures_of_the_documentation_are_those_of_the_study(study, name):
-    (figure,) = (figure for figure in study.figures if figure.id == PICTURES[name])
-    kept = (DOCS / f"biswal-inference-{name}.svg").read_text(encoding="utf-8")
-    words = re.compile(r"<text[^>]*>([^<]*)</text>")
-    assert words.findall(kept) == words.findall(picture(figure)), "write picture(figure) there"
+    drawn(study, PICTURES[name], f"biswal-inference-{name}.svg")
 
 
 def test_the_tables_of_the_documentation_are_those_of_the_study(study):

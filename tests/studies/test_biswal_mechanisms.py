@@ -1,10 +1,8 @@
 """The study of Biswal 2024: every check holds, and wrong formulas make checks fail."""
 
-import json
 import math
 import re
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,12 +22,10 @@ from discreet.studies.biswal_mechanisms import (
     weighted,
 )
 from discreet.studies.biswal_mechanisms.plan import BISWAL_MECHANISMS
-from discreet.studies.catalogue import planned
 from discreet.studies.checks import MOST_SIMULATED
-from discreet.studies.page import as_html, as_json, picture
 from discreet.studies.study import Setting, run
+from tests.studies.wholeness import DOCS, drawn, failed, holds, named, whole
 
-DOCS = Path(__file__).parents[2] / "docs" / "studies"
 QUICK = Setting(quick=True, seed=BISWAL_MECHANISMS.seed)
 
 
@@ -38,13 +34,8 @@ def study():
     return run(BISWAL_MECHANISMS, quick=True)
 
 
-def failed(checks):
-    return {check.id for check in checks if not check.ok}
-
-
 def test_every_check_holds(study):
-    assert [check for check in study.checks if not check.ok] == []
-    assert planned("biswal-mechanisms") is BISWAL_MECHANISMS
+    holds(study)
 
 
 def test_all_experiments_and_their_figures_are_there(study):
@@ -57,8 +48,7 @@ def test_all_experiments_and_their_figures_are_there(study):
 
 
 def test_checks_have_names_of_their_own_and_reasons_where_they_correct(study):
-    assert len({check.id for check in study.checks}) == len(study.checks)
-    assert all(bool(check.why) == (check.verdict != "reproduced") for check in study.checks)
+    named(study)
     assert study.count("reproduced") > 50
     assert study.count("corrected") > 50
 
@@ -77,12 +67,7 @@ def test_figures_say_how_they_came_about(study):
 
 
 def test_the_files_are_whole(study):
-    made = json.loads(as_json(study))
-    assert made["ok"]
-    assert len(made["checks"]) == len(study.checks)
-    page = as_html(study)
-    assert page.count("<svg ") == len(study.figures)
-    assert "NaN" not in page
+    whole(study)
 
 
 def test_the_same_seed_gives_the_same_study(study):
@@ -238,10 +223,7 @@ PICTURES = {
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_the_pictures_of_the_documentation_are_those_of_the_study(study, name):
-    (figure,) = (figure for figure in study.figures if figure.id == PICTURES[name])
-    kept = (DOCS / f"biswal-mechanisms-{name}.svg").read_text(encoding="utf-8")
-    words = re.compile(r"<text[^>]*>([^<]*)</text>")
-    assert words.findall(kept) == words.findall(picture(figure)), "write picture(figure) there"
+    drawn(study, PICTURES[name], f"biswal-mechanisms-{name}.svg")
 
 
 def test_the_table_of_the_documentation_is_that_of_the_study(study):

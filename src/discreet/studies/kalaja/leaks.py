@@ -16,6 +16,7 @@ from discreet.studies.kalaja.maps import lengths, row_normed, scales, standardis
 from discreet.studies.kalaja.methods import DELTA, METHODS
 from discreet.studies.kalaja.runs import Sets
 from discreet.studies.kalaja.sets import SMALL, DataSet
+from discreet.studies.refuted import refuted
 from discreet.studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
 
 LARGEST = {"airfoil": 114.0, "elevators": 5.7, "wine": 30.8, "concrete": 84.0, "housing": 30.0}
@@ -52,7 +53,7 @@ def leaks(setting: Setting) -> Findings:
         checks += _moved(data.name, moved)
         rows.append((data.name, *moved.values(), *(true_epsilon(m) for m in moved.values())))
     found = claims()
-    checks += [*_refuted(found), *_unbounded(), *sets.unchecked("E12", "M4, M5")]
+    checks += [*refuted("E12", found), *_unbounded(), *sets.unchecked("E12", "M4, M5")]
     return Findings(
         checks=tuple(checks),
         tables=(_table(rows), _refuted_table(found)),
@@ -146,21 +147,6 @@ def _unbounded() -> list[Check]:
         Claims(source="K25").at_most("E12/declared", "the same change with declared bounds, at "
                                      "any number of rows", expected=math.sqrt(2), got=max(kept)),
     ]  # fmt: skip
-
-
-def _refuted(found: Sequence[Claim]) -> list[Check]:
-    return [
-        Claims(
-            source=claim.name.rpartition("(")[2].rstrip(")"),
-            why=f"Claimed {claim.claimed:.3g}; refuted by {claim.event}.",
-        ).at_least(
-            f"E12/refuted/{claim.name}",
-            f"true delta at epsilon {claim.epsilon:g} is above the claimed one, and ours is not",
-            expected=claim.claimed,
-            got=claim.true if claim.ok else 0.0,
-        )
-        for claim in found
-    ]
 
 
 def _refuted_table(found: Sequence[Claim]) -> Table:

@@ -24,6 +24,32 @@ RHO = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """Many draws of noise of one deviation on the sums of all folds."""
+
+    data: Folds
+    sigma: float
+    shape: Shape
+    epsilon: float
+    """Nominal: some penalties are a function of it."""
+    draws: int
+    rng: np.random.Generator
+
+    def normal(self) -> Floats:
+        """Noise on one number of each fold."""
+        return self.sigma * self.rng.standard_normal((len(self.data.moment), self.draws))
+
+    def sums(self) -> tuple[Floats, Floats]:
+        """The Gram matrix and the moments with their noise."""
+        k, d = self.data.moment.shape
+        gram = self.data.gram[:, None] + self.sigma * matrices(
+            self.shape, (k, self.draws), d, self.rng
+        )
+        noise = self.sigma * self.rng.standard_normal((k, self.draws, d))
+        return gram, self.data.moment[:, None] + noise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
     """How much noise goes where, and what is made of it."""
 
@@ -32,7 +58,7 @@ class Method:
     """Of the noise on one release at (epsilon, delta), for bounds of 1."""
     releases: int
     shape: Shape
-    fit: Callable[..., Floats]
+    fit: Callable[[Round], Floats]
 
     def mu(self, epsilon: float, delta: float = DELTA) -> float:
         """All releases as one Gaussian: the root of the sum of squares (K31)."""
@@ -46,8 +72,15 @@ class Method:
         self, data: Folds, *, epsilon: float, draws: int, rng: np.random.Generator
     ) -> Floats:
         """Test errors of many private fits: (folds, draws)."""
-        sigma = self.deviation(epsilon, DELTA)
-        return data.errors(self.fit(data, sigma, self.shape, epsilon, draws, rng))
+        noise = Round(
+            data=data,
+            sigma=self.deviation(epsilon, DELTA),
+            shape=self.shape,
+            epsilon=epsilon,
+            draws=draws,
+            rng=rng,
+        )
+        return data.errors(self.fit(noise))
 
 
 # ── noise ─────────────────────────────────────────────────────────────────────────────────────
@@ -66,15 +99,6 @@ def matrices(shape: Shape, size: tuple[int, ...], d: int, rng: np.random.Generat
             return np.asarray(upper + np.swapaxes(np.triu(z, 1), -1, -2), dtype=np.float64)
 
 
-def _noisy(
-    data: Folds, sigma: float, shape: Shape, draws: int, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
-    k, d = data.moment.shape
-    gram = data.gram[:, None] + sigma * matrices(shape, (k, draws), d, rng)
-    moment = data.moment[:, None] + sigma * rng.standard_normal((k, draws, d))
-    return gram, moment
-
-
 def _solved(gram: Floats, moment: Floats, penalty: Floats | float) -> Floats:
     d = moment.shape[-1]
     shift = np.asarray(penalty, dtype=np.float64)[..., None, None] * np.eye(d)
@@ -84,70 +108,39 @@ def _solved(gram: Floats, moment: Floats, penalty: Floats | float) -> Floats:
 # ── what is made of it ────────────────────────────────────────────────────────────────────────
 
 
-def _ssp(
-    data: Folds,
-    sigma: float,
-    shape: Shape,
-    epsilon: float,
-    draws: int,
-    rng: np.random.Generator,
-) -> Floats:
+def _ssp(noise: Round) -> Floats:
     """K10: solve the noisy equations; a constant of 1 is added as in Wang's code."""
-    del epsilon
-    return _solved(*_noisy(data, sigma, shape, draws, rng), 1.0)
+    return _solved(*noise.sums(), 1.0)
 
 
 def _adassp(extra: float) -> Callable[..., Floats]:
     """K11 to K14: a penalty from a private lower bound of the smallest eigenvalue."""
 
-    def fit(
-        data: Folds,
-        sigma: float,
-        shape: Shape,
-        epsilon: float,
-        draws: int,
-        rng: np.random.Generator,
-    ) -> Floats:
-        k, d = data.moment.shape
-        root = sigma * epsilon / 3  # the square root of L
-        smallest = np.linalg.eigvalsh(data.gram)[:, :1] + extra
-        seen = smallest + sigma * rng.standard_normal((k, draws)) - root * sigma
+    def fit(noise: Round) -> Floats:
+        sigma, d = noise.sigma, noise.data.moment.shape[1]
+        root = sigma * noise.epsilon / 3  # the square root of L
+        smallest = np.linalg.eigvalsh(noise.data.gram)[:, :1] + extra
+        seen = smallest + noise.normal() - root * sigma
         target = sigma * math.sqrt(d * math.log(2 * d * d / RHO))
         penalty = np.maximum(0.0, target - np.maximum(0.0, seen))
-        return _solved(*_noisy(data, sigma, shape, draws, rng), penalty + extra)
+        return _solved(*noise.sums(), penalty + extra)
 
     return fit
 
 
-def _adassp_joint(
-    data: Folds,
-    sigma: float,
-    shape: Shape,
-    epsilon: float,
-    draws: int,
-    rng: np.random.Generator,
-) -> Floats:
+def _adassp_joint(noise: Round) -> Floats:
     """K32: the same from three releases that are accounted for together."""
-    del epsilon
-    k, d = data.moment.shape
-    smallest = np.linalg.eigvalsh(data.gram)[:, :1]
-    seen = np.maximum(0.0, smallest + sigma * rng.standard_normal((k, draws)) - 2 * sigma)
+    sigma, d = noise.sigma, noise.data.moment.shape[1]
+    smallest = np.linalg.eigvalsh(noise.data.gram)[:, :1]
+    seen = np.maximum(0.0, smallest + noise.normal() - 2 * sigma)
     penalty = np.maximum(0.0, sigma * (math.sqrt(2 * d) + 2) - seen)
-    return _solved(*_noisy(data, sigma, shape, draws, rng), penalty)
+    return _solved(*noise.sums(), penalty)
 
 
-def _two_releases(
-    data: Folds,
-    sigma: float,
-    shape: Shape,
-    epsilon: float,
-    draws: int,
-    rng: np.random.Generator,
-) -> Floats:
+def _two_releases(noise: Round) -> Floats:
     """K33: the penalty is taken from the released matrix, so it costs nothing."""
-    del epsilon
-    gram, moment = _noisy(data, sigma, shape, draws, rng)
-    edge = sigma * (math.sqrt(2 * moment.shape[-1]) + 1)
+    gram, moment = noise.sums()
+    edge = noise.sigma * (math.sqrt(2 * moment.shape[-1]) + 1)
     penalty = np.maximum(0.0, edge - np.linalg.eigvalsh(gram)[..., 0])
     return _solved(gram, moment, penalty)
 

