@@ -73,7 +73,6 @@ def main(  # noqa: PLR0913 - one for each option
     found = [(path, one) for path, text in texts.items() for one in mutants(text)]
     wanted = [two for two in found if two[0].relative_to(home).as_posix().startswith(under)]
     chosen = random.Random(seed).sample(wanted, min(sample, len(wanted)))  # noqa: S311
-    chosen.sort(key=lambda two: (two[0], two[1].start))
     tested = Tested.read(coverage)
     trials = [
         _trial(path, texts[path], one, tested, far=far, planted=planted) for path, one in chosen

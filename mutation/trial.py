@@ -15,7 +15,7 @@ import math
 import os
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -62,6 +62,7 @@ class Trials:
     cap_s: float = 60.0
     broken: set[str] = field(default_factory=set)
     """Tests that fail on the source as it is; they cannot notice anything."""
+    _noticed: Counter[tuple[Path, str]] = field(default_factory=Counter)
     _sound: set[tuple[bool, str]] = field(default_factory=set)
     _items: dict[str, list[pytest.Item]] = field(default_factory=dict)
     _functions: dict[Key, list[FunctionType]] = field(default_factory=dict)
@@ -106,19 +107,23 @@ class Trials:
         return found
 
     def _tried(self, trial: Trial, way: Way, *, planted: bool) -> Fate:
-        while tests := self._chosen(trial.tests):
+        while tests := self._chosen(trial):
             ended = way(tests, self._limits(tests))
             if ended.fate == "survived":
                 return "survived"
             test = tests[ended.test]
             if self._is_sound(trial, test, planted=planted):
+                self._noticed[trial.path, test] += 1
                 return ended.fate
             self.broken.add(test)
         return "untested"
 
-    def _chosen(self, tests: frozenset[str]) -> list[str]:
-        """The shortest first, as many as end within the cap, and one at least."""
-        usable = [test for test in tests if test in self._items and test not in self.broken]
+    def _chosen(self, trial: Trial) -> list[str]:
+        """The shortest, as many as end within the cap and one at least.
+
+        Those that noticed most in this file go first: they often notice again.
+        """
+        usable = [test for test in trial.tests if test in self._items and test not in self.broken]
         timed = sorted((self.durations.of(test), test) for test in usable)
         chosen: list[str] = []
         total = 0.0
@@ -127,7 +132,7 @@ class Trials:
             if total > self.cap_s and (chosen or total == math.inf):
                 break
             chosen.append(test)
-        return chosen
+        return sorted(chosen, key=lambda test: -self._noticed[trial.path, test])
 
     def _limits(self, tests: Sequence[str]) -> list[float]:
         return [5 * self.durations.of(test) + 10 for test in tests]
