@@ -1,0 +1,138 @@
+"""Answers that were given: whoever changes one should know, and say so in the changelog.
+
+Bounds are proved elsewhere; here their numbers are held, so that no grid, order or margin
+moves unseen. ``python tests/accounting/test_answers.py`` prints the table anew.
+"""
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from discreet.accounting import numeric, renyi
+from discreet.accounting.randomisers import blocks
+from discreet.core.events import (
+    Approx,
+    BoundedRange,
+    Composed,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Either,
+    GaussianNoise,
+    Group,
+    LaplaceNoise,
+    Pure,
+    Sampled,
+    SampledWithoutReplacement,
+    Shuffled,
+    ShuffledTwoLevel,
+    TruncatedLaplace,
+    Zcdp,
+    repeat,
+)
+
+F = Fraction
+INF = math.inf
+MIXED = Composed(
+    (
+        (LaplaceNoise(F(7)), 5),
+        (GaussianNoise(F(3)), 2),
+        (Sampled(F(1, 20), GaussianNoise(F(2))), 30),
+    )
+)
+BOTH = Composed(((LaplaceNoise(F(4)), 2), (GaussianNoise(F(4)), 3)))
+LATTICES = (DiscreteGaussian(F(16), F(1)), DiscreteLaplace(F(4), 1))
+
+EVENTS = {
+    "mixed": MIXED,
+    "laplace": repeat(LaplaceNoise(F(4)), 10),
+    "two lattices": Composed(((LATTICES[0], 3), (LATTICES[1], 5))),
+    "coarse lattice": repeat(DiscreteGaussian(F(1), F(5), 7), 3),
+    "vector": repeat(DiscreteGaussian(F(25), F(5), 7), 3),
+    "fine lattice": repeat(DiscreteGaussian(F(10**5), F(10**4), 3), 5),
+    "wide lattice": repeat(DiscreteLaplace(F(4 * 10**5), 10**5), 5),
+    "truncated": repeat(TruncatedLaplace(F(4), 1, 70), 7),
+    "declared": repeat(Approx(F(1, 4), F(1, 10**8)), 7),
+    "concentrated": Composed(((Zcdp(F(1, 50), F(1, 10)), 1), (LaplaceNoise(F(8)), 2))),
+    "range": repeat(BoundedRange(F(1, 4)), 7),
+    "either": repeat(Either(LATTICES), 3),
+    "sampled responses": repeat(Sampled(F(1, 10), Pure(F(1))), 10),
+    "sampled laplace": repeat(Sampled(F(1, 10), LaplaceNoise(F(1))), 10),
+    "sampled whole": repeat(Sampled(F(1, 2), BOTH), 2),
+    "sampled group": repeat(Group(2, Sampled(F(1, 10), GaussianNoise(F(2)))), 3),
+    "drawn": repeat(SampledWithoutReplacement(1, 10, LaplaceNoise(F(1))), 5),
+    "shuffled": repeat(Shuffled(F(2), 1000), 2),
+    "shuffled blocks": repeat(ShuffledTwoLevel(F(2), 1000, blocks(points=8)), 2),
+}
+
+
+def answers(event):
+    """Epsilon at 1e-6 and delta at 0.4, each from above and from below; D_3."""
+    return (
+        numeric.epsilon(event, delta=1e-6, side="upper"),
+        numeric.epsilon(event, delta=1e-6, side="lower"),
+        numeric.delta(event, epsilon=0.4, side="upper"),
+        numeric.delta(event, epsilon=0.4, side="lower"),
+        renyi.divergence(event, order=3.0),
+    )
+
+
+GIVEN = {
+    "mixed": (2.61747909933, 2.61722146028, 0.102163346838, 0.10208838475, 0.509092772938),
+    "laplace": (2.49897813987, 2.4989779906, 0.171419620117, 0.171414143724, 0.81985175832),
+    "two lattices": (2.88979705043, 2.88931425298, 0.149963383975, 0.149438324743, 0.721224153668),
+    "coarse lattice": (26.6656860817, 21.8586197332, 0.999404650677, 0.89822873453, 22.5),
+    "vector": (3.76141983466, 3.57288374068, 0.18290376048, 0.168824389053, 0.900000000001),
+    "fine lattice": (3.30771679465, 3.30756914748, 0.148995009029, 0.148983407566, 0.750000000001),
+    "wide lattice": (
+        1.24996801904,
+        1.24992987121,
+        0.0881770195519,
+        0.0878645104316,
+        0.409925899143,
+    ),
+    "truncated": (1.74994488054, 1.7499448803, 0.135292760923, 0.135292758959, INF),
+    "declared": (1.7499475935, 1.74994759326, 0.135292802552, 0.135292800588, INF),
+    "concentrated": (
+        1.18999330369,
+        1.0225653911,
+        0.0340201616825,
+        0.00866810401645,
+        0.204333544872,
+    ),
+    "range": (1.41515504108, 0.874916216472, 0.0349616146241, 0.0193695196382, 0.1640625),
+    "either": (1.92954613888, 0.749994371539, 0.0643467175684, 0.0524685455605, 0.281250000001),
+    "sampled responses": (
+        1.47643544862,
+        1.47602363438,
+        0.0249677034884,
+        0.0248463391609,
+        0.166035377652,
+    ),
+    "sampled laplace": (
+        1.32908186503,
+        1.32802546368,
+        0.0162390783963,
+        0.0157870550323,
+        0.131269279166,
+    ),
+    "sampled whole": (2.28125908032, 0.265561890902, 0.0465302957196, 0, INF),
+    "sampled group": (1.41826101576, 0.643797261911, 0.00463905635647, 6.74280875159e-05, INF),
+    "drawn": (0.79069883089, 0.790684880662, 0.005496202644, 0.00357657406152, 0.0857404705766),
+    "shuffled": (0.781092630538, 0, 0.00128040354734, 0, 0.0516986405268),
+    "shuffled blocks": (0.42474721908, 0, 2.69025269857e-06, 0, 0.0170313170697),
+}
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_an_answer_is_given_again(name):
+    found = answers(EVENTS[name])
+    assert found == pytest.approx(GIVEN[name], rel=1e-8, abs=1e-15)
+    high, low, above, below, _ = found
+    assert low <= high
+    assert below <= above
+
+
+if __name__ == "__main__":
+    for each, event in EVENTS.items():
+        print(f"    {each!r}: {answers(event)!r},")
