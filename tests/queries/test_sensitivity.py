@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.core.errors import Unsupported
+from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
 from discreet.data.collect import collect
 from discreet.data.expression import col
@@ -98,7 +98,7 @@ def test_sensitivities_hold_and_are_attained(kind, grouped, relation, limits):
                 lambda data, i=i: exact(kind, grouped, limits, data)[i],
                 claim,
                 values=UNITS,
-                size=1,
+                rows=1,
                 relation=relation,
                 norm=norm,
                 slack=slack(kind, grouped, relation, limits, one.part.name, norm),
@@ -113,7 +113,7 @@ def test_other_units_do_not_matter(relation):
             lambda data, i=i: exact("variance", True, "rows", data)[i],
             one.move.l1,
             values=[UNITS[0], UNITS[1], UNITS[6], UNITS[20], *UNITS[-4:]],
-            size=3,
+            rows=3,
             relation=relation,
             slack="few values are tried",
         )
@@ -126,7 +126,7 @@ def test_a_claim_that_is_too_small_is_found():
             lambda data: exact("sum", False, "rows", data)[0],
             question.measurements[0].move.l1 - 1,
             values=UNITS,
-            size=1,
+            rows=1,
             relation=Relation.REPLACE_ONE,
         )
 
@@ -147,7 +147,7 @@ def test_rows_that_are_units_of_their_own():
 
 def test_the_local_relation_has_no_table():
     setting = Setting(schema=SCHEMA, relation=Relation.LOCAL)
-    with pytest.raises(Unsupported, match="ADD_REMOVE"):
+    with pytest.raises(InvalidArgument, match="ADD_REMOVE"):
         design([ask.count()], setting=setting, budget=Budget(epsilon=1))
 
 

@@ -137,7 +137,7 @@ def test_replacing_is_another_promise(people, ledger):
     assert "number is public" in made.protects
     with pytest.raises(discreet.RelationMismatch):
         opened(people, account)
-    with pytest.raises(discreet.Unsupported):
+    with pytest.raises(discreet.InvalidArgument, match="relation"):
         opened(people, None, relation=discreet.Relation.LOCAL)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeVar
@@ -15,6 +15,7 @@ from discreet.core.exact import Number, rational
 Word = TypeVar("Word")
 
 _T = TypeVar("_T")
+_K = TypeVar("_K")
 
 
 def finite(name: str, value: object) -> Fraction:
@@ -87,6 +88,13 @@ def listed(name: str, values: Iterable[_T]) -> tuple[_T, ...]:
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InvalidArgument(f"{name} must be a list, got {type(values).__name__}.")
     return tuple(values)
+
+
+def mapped(name: str, values: Mapping[_K, _T]) -> Mapping[_K, _T]:
+    """A map, such as from names to declarations."""
+    if not isinstance(values, Mapping):
+        raise InvalidArgument(f"{name} must be a dict, got {type(values).__name__}.")
+    return values
 
 
 def known(given: Iterable[str], allowed: Iterable[str]) -> None:

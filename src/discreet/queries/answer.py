@@ -5,18 +5,14 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from discreet.core import check
-from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.errors import Unsupported
 from discreet.data.plan import Key
 from discreet.data.schema import Label
-from discreet.noise.gaussian import DiscreteGaussian
-from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.law import Law
 from discreet.queries import reading
-from discreet.queries.noisy import Noisy
+from discreet.queries.noisy import Noisy, law_content, read_law
 from discreet.queries.reading import Reading
 from discreet.queries.sampling import interval as population
 
@@ -77,7 +73,11 @@ class Answer:
             "scale": reading.content(self.scale),
             "independent": self.independent,
             "parts": [
-                {"name": part.name, "noise": _law(part.noise), "values": list(part.values)}
+                {
+                    "name": part.name,
+                    "noise": None if part.noise is None else law_content(part.noise),
+                    "values": list(part.values),
+                }
                 for part in self.parts
             ],
         }
@@ -94,36 +94,12 @@ class Answer:
             parts=tuple(
                 Noisy(
                     name=part["name"],
-                    noise=_read_law(part["noise"]),
+                    noise=None if part["noise"] is None else read_law(part["noise"]),
                     values=tuple(map(int, part["values"])),
                 )
                 for part in content["parts"]
             ),
         )
-
-
-def _law(law: Law | None) -> dict[str, str] | None:
-    match law:
-        case None:
-            return None
-        case DiscreteLaplace():
-            return {"law": "discrete laplace", "scale": str(law.scale)}
-        case DiscreteGaussian():
-            return {"law": "discrete gaussian", "variance": str(law.square)}
-        case _:
-            raise Unsupported(f"{type(law).__name__} has no form in a release.")
-
-
-def _read_law(content: Mapping[str, str] | None) -> Law | None:
-    if content is None:
-        return None
-    match content["law"]:
-        case "discrete laplace":
-            return DiscreteLaplace(Fraction(content["scale"]))
-        case "discrete gaussian":
-            return DiscreteGaussian(square=Fraction(content["variance"]))
-        case _:
-            raise InvalidArgument("text must be a release; its noise has an unknown law.")
 
 
 def _label(label: Label) -> object:

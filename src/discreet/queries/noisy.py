@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.core.errors import Unsupported
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.noise.gaussian import DiscreteGaussian
+from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.law import Law
 
 
@@ -30,3 +34,25 @@ class Noisy:
     def floats(self) -> NDArray[np.float64]:
         """As doubles."""
         return np.array(self.values, dtype=np.float64)
+
+
+def law_content(law: Law) -> dict[str, str]:
+    """The noise as JSON."""
+    match law:
+        case DiscreteLaplace():
+            return {"law": "discrete laplace", "scale": str(law.scale)}
+        case DiscreteGaussian():
+            return {"law": "discrete gaussian", "variance": str(law.square)}
+        case _:
+            raise Unsupported(f"{type(law).__name__} has no form in a release.")
+
+
+def read_law(content: Mapping[str, str]) -> DiscreteLaplace | DiscreteGaussian:
+    """The inverse of ``law_content``."""
+    match content["law"]:
+        case "discrete laplace":
+            return DiscreteLaplace(Fraction(content["scale"]))
+        case "discrete gaussian":
+            return DiscreteGaussian(square=Fraction(content["variance"]))
+        case _:
+            raise InvalidArgument("text must be a release; its noise has an unknown law.")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import Relation, trusted
 from discreet.data import plan as data
 from discreet.data.expression import Bounded, Expression
 from discreet.data.plan import Plan
@@ -184,21 +184,15 @@ def move_of(part: Part, plan: Plan, *, relation: Relation) -> Move:
     reach = plan.reach(part.terms[0][1])
     full, rest = divmod(reach.rows, reach.rows_per_group)
     squares = full * reach.rows_per_group**2 + rest**2
-    match relation:
-        case Relation.ADD_REMOVE:
-            return _positive(reach.rows * part.weight, squares * part.weight**2)
-        case Relation.REPLACE_ONE:
-            one_sign = part.lower >= 0 or part.upper <= 0
-            size = plan.program().size * part.per_group
-            entry = reach.rows_per_group * (max(part.upper, 0) - min(part.lower, 0))
-            return _positive(
-                min(2 * reach.rows * part.weight, size * entry),
-                min((2 if one_sign else 4) * squares * part.weight**2, size * entry**2),
-            )
-        case _:
-            raise Unsupported(
-                f"relation must be ADD_REMOVE or REPLACE_ONE for a table, got {relation!r}."
-            )
+    if trusted(relation) is Relation.ADD_REMOVE:
+        return _positive(reach.rows * part.weight, squares * part.weight**2)
+    one_sign = part.lower >= 0 or part.upper <= 0
+    size = plan.program().size * part.per_group
+    entry = reach.rows_per_group * (max(part.upper, 0) - min(part.lower, 0))
+    return _positive(
+        min(2 * reach.rows * part.weight, size * entry),
+        min((2 if one_sign else 4) * squares * part.weight**2, size * entry**2),
+    )
 
 
 def coarsened(move: Move, *, entries: int) -> tuple[Move, int]:

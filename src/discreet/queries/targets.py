@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
@@ -40,16 +40,7 @@ def amount_for(
     price, and questions that share what they measure need no more together. For quantiles the
     width is one of rank, as a share of the rows.
     """
-    if currency not in ("epsilon", "rho"):
-        raise InvalidArgument(f"currency must be 'epsilon' or 'rho', got {currency!r}.")
-    if currency == "rho" and delta is not None:
-        raise InvalidArgument("delta goes with epsilon; rho has none.")
-    wanted = check.positive("within", within)
-    failure = None if delta is None else check.probability("delta", delta, zero=False, one=False)
-
-    def budget(amount: Fraction) -> Budget:
-        return Budget(rho=amount) if currency == "rho" else Budget(epsilon=amount, delta=failure)
-
+    wanted, budget = check.positive("within", within), budgets(currency, delta)
     fixed = settled(query, setting=setting, budget=budget(Fraction(1)))
 
     def meets(amount: Fraction) -> bool:
@@ -62,6 +53,17 @@ def amount_for(
         return Fraction(width) <= wanted
 
     return budget(least(meets, title=query.title))
+
+
+def budgets(currency: Currency, delta: Number | None) -> Callable[[Fraction], Budget]:
+    """What an amount of a currency is as a budget."""
+    check.one_of("currency", currency, get_args(Currency))
+    if currency == "rho":
+        if delta is not None:
+            raise InvalidArgument("delta goes with epsilon; rho has none.")
+        return lambda amount: Budget(rho=amount)
+    failure = None if delta is None else check.probability("delta", delta, zero=False, one=False)
+    return lambda amount: Budget(epsilon=amount, delta=failure)
 
 
 def least(meets: Callable[[Fraction], bool], *, title: str) -> Fraction:

@@ -196,7 +196,7 @@ def test_dawa_refuses():
         Dawa(domain=integers(0, 63), budget=budget(rho=1))
     with pytest.raises(InvalidArgument, match="at most"):
         Dawa(domain=integers(0, 1 << 17), budget=budget(epsilon=1))
-    with pytest.raises(Unsupported):
+    with pytest.raises(InvalidArgument, match="relation"):
         Dawa(domain=integers(0, 63), budget=budget(epsilon=1), relation=Relation.LOCAL)
     dawa = Dawa(domain=integers(0, 63), budget=budget(epsilon=1), contribution=Contribution(rows=2))
     with pytest.raises(OutOfDomain):

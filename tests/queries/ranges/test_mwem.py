@@ -82,7 +82,7 @@ def test_wild_noise_does_no_harm():
 def test_mwem_refuses():
     with pytest.raises(Unsupported):
         mwem(budget=budget(epsilon=1, delta=1e-6))
-    with pytest.raises(Unsupported):
+    with pytest.raises(InvalidArgument, match="relation"):
         mwem(relation=Relation.LOCAL)
     with pytest.raises(InvalidArgument, match="list fewer"):
         mwem(grid=Grid(domains=(integers(0, 99), integers(0, 99))))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
 from discreet.noise.bits import seeded
 from discreet.noise.laplace import DiscreteLaplace
@@ -334,7 +334,7 @@ def test_single_cells(cost):
 
 
 def test_what_cannot_be_planned():
-    with pytest.raises(Unsupported, match="REPLACE_ONE"):
+    with pytest.raises(InvalidArgument, match="REPLACE_ONE"):
         planned(8, w.points(), BUDGETS[0], relation=Relation.LOCAL)
     with pytest.raises(InvalidArgument, match="n must be"):
         planned(8, w.points(), BUDGETS[0], n=0)

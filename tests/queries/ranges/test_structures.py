@@ -265,7 +265,7 @@ def test_a_public_total_needs_one_row_of_each_unit_and_replacement(strategy):
 
 @pytest.mark.parametrize("strategy", SMALL.values(), ids=SMALL)
 def test_the_local_relation_is_refused(strategy):
-    with pytest.raises(Unsupported, match="ADD_REMOVE"):
+    with pytest.raises(InvalidArgument, match="ADD_REMOVE"):
         strategy.moves(Contribution(), Relation.LOCAL)
 
 

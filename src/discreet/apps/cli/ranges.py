@@ -15,10 +15,11 @@ from discreet.apps.cli.budget import Standing
 from discreet.core.errors import InvalidArgument
 from discreet.noise.law import Floats
 from discreet.queries.ranges.domain import Bins, Dates, Domain, Integers
-from discreet.queries.ranges.grid_plan import GridCandidate, GridPlan
+from discreet.queries.ranges.grid_plan import GridPlan
 from discreet.queries.ranges.grid_release import GridRelease
+from discreet.queries.ranges.listing import Candidate
 from discreet.queries.ranges.local.release import LocalRanges
-from discreet.queries.ranges.plan import Candidate, RangePlan
+from discreet.queries.ranges.plan import RangePlan
 from discreet.queries.ranges.release import RangeRelease
 from discreet.tables.ranges import AnyPlanned
 
@@ -117,7 +118,7 @@ def _errors(plan: RangePlan | GridPlan) -> tuple[list[str], list[dict[str, Any]]
     return words, [_told(candidate, candidate.std(ends)) for candidate in plan.candidates]
 
 
-def _told(one: Candidate | GridCandidate, errors: Floats) -> dict[str, Any]:
+def _told(one: Candidate, errors: Floats) -> dict[str, Any]:
     return {"structure": one.name, "rmse": one.rmse, "errors": errors.tolist()}
 
 

@@ -92,9 +92,8 @@ def central_and_local(
         u = 1 / epsilon^2 matching is a quadratic equation with one positive root.
     Source: Biswal 2024, section 5.6, corrected: there the cross terms of a square are missing.
     """
-    w = float(check.finite("upper", upper) - check.finite("lower", lower))
-    if w <= 0:
-        raise InvalidArgument(f"lower must be below upper, got {lower} and {upper}.")
+    low, high = check.bounds(lower, upper)
+    w = float(high - low)
     n = check.count("rows", rows, minimum=2)
     price = float(check.positive("epsilon", epsilon))
     deviation = float(check.non_negative("std", std))

@@ -8,12 +8,12 @@ from typing import ClassVar, Literal, NoReturn, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from discreet.core import check
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.mechanisms.values import read
 from discreet.noise.bits import Bits, system
 from discreet.noise.law import Floats
 from discreet.noise.uniform import below
-from discreet.queries.intervals.planning import choice
 
 Statistic: TypeAlias = Literal["mean", "median", "variance"]
 _DAYS = 365
@@ -44,7 +44,7 @@ def leave_one_out(values: ArrayLike, *, statistic: Statistic) -> LeaveOneOut:
 
     In time O(n): sums without one row, and the three middle values for medians.
     """
-    choice("statistic", statistic, get_args(Statistic))
+    check.one_of("statistic", statistic, get_args(Statistic))
     given = read(values)
     least = 3 if statistic == "variance" else 2
     if len(given.shape) != 1 or given.size < least:

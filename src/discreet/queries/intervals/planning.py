@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypeVar
 
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
@@ -20,8 +19,6 @@ from discreet.mechanisms.laplace import laplace
 from discreet.queries.intervals.statistics import Statistic
 from discreet.queries.intervals.studentised import Assume, Method, Studentised
 from discreet.queries.intervals.sums import LARGEST_SPAN, LARGEST_SUM
-
-_Word = TypeVar("_Word", bound=str)
 
 # Shares of epsilon that the standard error may get, and how much of what may fail.
 _SHARES = [Fraction(0), *(Fraction(k, 64) for k in (1, 2, 4, 6, 9, 13, 18, 24, 32))]
@@ -147,8 +144,8 @@ def setting(
         delta=check.probability("delta", delta, one=False),
         level=float(check.probability("level", level, zero=False, one=False)),
         known=known,
-        method=choice("method", method, ("safe", "calibrated", "published")),
-        assume=choice("assume", assume, ("normal", "nothing")),
+        method=check.one_of("method", method, ("safe", "calibrated", "published")),
+        assume=check.one_of("assume", assume, ("normal", "nothing")),
     )
 
 
@@ -180,10 +177,3 @@ def column_of(lower: Number, upper: Number, grid: Number | None, rows: int) -> C
             "rows: give a coarser one."
         )
     return column
-
-
-def choice(name: str, value: _Word, allowed: tuple[str, ...]) -> _Word:
-    """One of a few words."""
-    if value not in allowed:
-        raise InvalidArgument(f"{name} must be one of {', '.join(allowed)}, got {value!r}.")
-    return value

@@ -18,7 +18,6 @@ from discreet.core.exact import Number
 from discreet.mechanisms.values import read
 from discreet.noise.law import Floats
 from discreet.queries.intervals.interval import Interval
-from discreet.queries.intervals.planning import choice
 from discreet.queries.intervals.studentised import Assume
 
 _PLACES = 128
@@ -149,12 +148,10 @@ def reports_quantile(
     """
     inside, numbers = _level(level), _numbers("reports", reports, 2)
     q = float(check.probability("quantile", quantile, zero=False, one=False))
-    low, high = float(check.finite("lower", lower)), float(check.finite("upper", upper))
-    if low >= high:
-        raise InvalidArgument(f"lower must be below upper, got {lower} and {upper}.")
+    low, high = map(float, check.bounds(lower, upper))
     noise = float(check.positive("scale", scale))
     tail = (1 - inside) / 2
-    sure = choice("assume", assume, ("normal", "nothing")) == "nothing"
+    sure = check.one_of("assume", assume, ("normal", "nothing")) == "nothing"
     h = _window(high - low, noise, len(numbers), tail=tail, sure=sure)
     places = np.linspace(low, high, _PLACES + 1)
     # Falling from the place on: at least the share up to it. Falling up to the place: at most.

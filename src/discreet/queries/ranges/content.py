@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from discreet.core.errors import InvalidArgument
-from discreet.noise.gaussian import DiscreteGaussian
-from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.law import Ints
 from discreet.queries.ranges import dense, sums
 from discreet.queries.ranges.blocks import Blocks
 from discreet.queries.ranges.haar import Haar
 from discreet.queries.ranges.roots import Roots
 from discreet.queries.ranges.strategy import Strategy
-from discreet.queries.ranges.tails import Law
 
 
 def packed(group: Ints) -> str:
@@ -30,24 +26,6 @@ def packed(group: Ints) -> str:
 def unpacked(text: str) -> Ints:
     """The inverse of ``packed``."""
     return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<i8").astype(np.int64)
-
-
-def law_content(law: Law) -> dict[str, str]:
-    """The noise as JSON."""
-    if isinstance(law, DiscreteLaplace):
-        return {"law": "discrete laplace", "scale": str(law.scale)}
-    return {"law": "discrete gaussian", "variance": str(law.square)}
-
-
-def read_law(content: Mapping[str, str]) -> Law:
-    """The inverse of ``law_content``."""
-    match content["law"]:
-        case "discrete laplace":
-            return DiscreteLaplace(Fraction(content["scale"]))
-        case "discrete gaussian":
-            return DiscreteGaussian(square=Fraction(content["variance"]))
-        case _:
-            raise InvalidArgument("text must be a release of ranges; its noise is unknown.")
 
 
 def read_strategy(content: dict[str, Any]) -> Strategy:

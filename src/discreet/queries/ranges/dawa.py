@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import check, events
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import Relation, trusted
 from discreet.noise.bits import Bits, system
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.law import Floats, Ints
@@ -56,8 +56,7 @@ class Partition:
         check.positive("epsilon", self.epsilon)
         check.non_negative("penalty", self.penalty)
         check.count("rows", self.rows)
-        if self.relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
-            raise Unsupported(f"relation must be ADD_REMOVE or REPLACE_ONE, got {self.relation!r}.")
+        trusted(self.relation)
 
     @property
     def levels(self) -> int:

@@ -19,7 +19,7 @@ import numpy as np
 import scipy  # its parts are slow to import: they are when they are needed
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import Relation, trusted
 from discreet.noise.law import Floats, Ints, floats
 from discreet.queries.budget import Move
 from discreet.queries.ranges import toeplitz
@@ -71,16 +71,11 @@ class Dense:
         l1 = int(np.abs(self.matrix).sum(axis=0).max())
         squares = np.square(self.matrix).sum(axis=0)
         l2 = int(squares.max())
-        match relation:
-            case Relation.ADD_REMOVE:
-                pass
-            case Relation.REPLACE_ONE:
-                # A unit without a row is possible when units may have several.
-                apart = squares[:, None] + squares[None, :] - 2 * self._column_products(l2)
-                l2 = max(l2, int(apart.max()))
-                l1 = 2 * l1
-            case _:
-                raise Unsupported(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
+        if trusted(relation) is Relation.REPLACE_ONE:
+            # A unit without a row is possible when units may have several.
+            apart = squares[:, None] + squares[None, :] - 2 * self._column_products(l2)
+            l2 = max(l2, int(apart.max()))
+            l1 = 2 * l1
         return (matrix_move(contribution, l1=l1, l2_squared=l2),)
 
     def measure(self, counts: Ints) -> tuple[Ints, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +19,7 @@ from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.law import Floats, Ints
 from discreet.queries.budget import Budget, Noise
+from discreet.queries.ranges.boxes import Boxes
 from discreet.queries.ranges.domain import Domain
 from discreet.queries.ranges.noise import Family, spent
 from discreet.queries.ranges.release import RangeRelease
@@ -28,22 +30,14 @@ from discreet.queries.ranges.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True)
-class RangeDesign:
-    """What will be measured on a domain, with which noise, for which guarantee."""
+class Design:
+    """What will be measured, with which noise, for which guarantee. Subclasses say of what."""
 
-    domain: Domain
-    strategy: Strategy
+    strategy: Strategy | Boxes
     budget: Budget
     family: Family
     relation: Relation = Relation.ADD_REMOVE
     contribution: Contribution = field(default_factory=Contribution)
-
-    def __post_init__(self) -> None:
-        if self.strategy.size != self.domain.size:
-            raise OutOfDomain(
-                f"the strategy is for {self.strategy.size} cells, the domain has "
-                f"{self.domain.size}."
-            )
 
     @cached_property
     def mechanisms(self) -> tuple[Noise, ...]:
@@ -62,7 +56,7 @@ class RangeDesign:
         Proof: each group is a vector of integers whose distance on neighbours the strategy bounds
             (`moves`), released by a mechanism for that distance; groups compose. Everything after
             is post-processing.
-        Source: docs/theory/ranges.md.
+        Source: docs/theory/ranges.md, docs/theory/grids.md.
         Needs: the counts are of the declared cells, and units keep to the contribution.
         """
         each = [mechanism.guarantee.event for mechanism in self.mechanisms]
@@ -77,6 +71,43 @@ class RangeDesign:
     def noise(self) -> Floats:
         """The exact variance of the noise of each group."""
         return np.array([law.variance for law in self.laws])
+
+    def measured(self, cells: Ints, bits: Bits | None) -> dict[str, Any]:
+        """The fields of a release: noisy integers, with all that is known of them."""
+        source = system() if bits is None else bits
+        # A cell below zero is none: bounding it moves no pair of data sets apart.
+        exact = self.strategy.measure(np.clip(cells, 0, np.iinfo(np.int64).max).astype(np.int64))
+        noisy = [
+            np.asarray(mechanism.release(group, bits=source), dtype=np.int64)
+            for mechanism, group in zip(self.mechanisms, exact, strict=True)
+        ]
+        return {
+            "strategy": self.strategy,
+            "laws": self.laws,
+            "measured": tuple(noisy),
+            "guarantee": self.guarantee,
+            "contribution": self.contribution,
+            "private": source.private,
+        }
+
+    def describe(self) -> str:
+        """In a few words."""
+        return f"{self.strategy.describe()}, {self.family} noise"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RangeDesign(Design):
+    """What will be measured on a domain, with which noise, for which guarantee."""
+
+    domain: Domain
+    strategy: Strategy
+
+    def __post_init__(self) -> None:
+        if self.strategy.size != self.domain.size:
+            raise OutOfDomain(
+                f"the strategy is for {self.strategy.size} cells, the domain has "
+                f"{self.domain.size}."
+            )
 
     def variance(self, a: Ints, b: Ints) -> Floats:
         """The exact variance of the answers to ranges of cells ``a .. b``, counted from zero."""
@@ -101,26 +132,7 @@ class RangeDesign:
             raise OutOfDomain(
                 f"counts must be {self.domain.size} integers, one for each cell of {self.domain}."
             )
-        source = system() if bits is None else bits
-        # A cell below zero is none: bounding it moves no pair of data sets apart.
-        exact = self.strategy.measure(np.clip(cells, 0, np.iinfo(np.int64).max).astype(np.int64))
-        noisy = [
-            np.asarray(mechanism.release(group, bits=source), dtype=np.int64)
-            for mechanism, group in zip(self.mechanisms, exact, strict=True)
-        ]
-        return RangeRelease(
-            domain=self.domain,
-            strategy=self.strategy,
-            laws=self.laws,
-            measured=tuple(noisy),
-            guarantee=self.guarantee,
-            contribution=self.contribution,
-            private=source.private,
-        )
-
-    def describe(self) -> str:
-        """In a few words."""
-        return f"{self.strategy.describe()}, {self.family} noise"
+        return RangeRelease(domain=self.domain, **self.measured(cells, bits))
 
     def __str__(self) -> str:
         return f"{self.describe()} on {self.domain} ({self.budget}, {self.relation.value})"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from discreet.accounting.guarantee import Guarantee
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
-from discreet.core.relation import Relation
 from discreet.data.expression import Expression
-from discreet.data.plan import Limits, Plan
+from discreet.data.plan import Limits
 from discreet.queries.ask import Value, as_expression, plainly
 from discreet.queries.budget import Budget
 from discreet.queries.passes import Setting
@@ -20,6 +18,8 @@ from discreet.queries.ranges.grid import GridWorkload
 from discreet.queries.ranges.grid_plan import GridPlan, plan_grid
 from discreet.queries.ranges.question import (
     MOST_CELLS,
+    CellQuery,
+    PlannedCells,
     cells_of,
     contribution_of,
     counting,
@@ -36,46 +36,25 @@ AskedGrid: TypeAlias = str | GridWorkload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class GridQuery:
+class GridQuery(CellQuery):
     """A question about all rectangles of several columns; made by `rectangles`."""
 
     values: Mapping[str, Expression]
     workload: AskedGrid = "all"
     bins: Mapping[str, int]
-    where: Expression | None = None
-    name: str = ""
-    limits: Limits = field(default_factory=Limits)
-    """Its own; those not given here are the table's."""
 
     @property
-    def text(self) -> str:
-        """The question in words; it holds nothing but what the analyst wrote."""
-        where = "" if self.where is None else f" where {plainly(self.where)}"
-        return f"ranges of {' by '.join(self.values)}{where}"
-
-    @property
-    def title(self) -> str:
-        """The name that was given, or the text."""
-        return self.name or self.text
+    def columns(self) -> str:
+        """The columns in words."""
+        return " by ".join(self.values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PlannedGrid:
-    """What an engine will be asked, and the structures that could be released, best first."""
+class PlannedGrid(PlannedCells):
+    """Planned rectangles of several columns."""
 
     query: GridQuery
-    counted: Plan
     ranked: GridPlan
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """What the best structure costs."""
-        return self.ranked.best.guarantee
-
-    @property
-    def relation(self) -> Relation:
-        """Who is protected."""
-        return self.ranked.best.relation
 
 
 def rectangles(

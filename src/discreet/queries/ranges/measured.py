@@ -14,9 +14,10 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import canonical
 from discreet.core.errors import InvalidArgument
 from discreet.noise.law import Floats, Ints
+from discreet.queries.noisy import law_content, read_law
 from discreet.queries.ranges import tails
 from discreet.queries.ranges.boxes import Boxes
-from discreet.queries.ranges.content import law_content, packed, read_law, unpacked
+from discreet.queries.ranges.content import packed, unpacked
 from discreet.queries.ranges.domain import Domain
 from discreet.queries.ranges.grid import Grid
 from discreet.queries.ranges.strategy import Contribution, Strategy

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import check, events
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import Relation, trusted
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.laplace import laplace
 from discreet.mechanisms.selection import Exponential, exponential
@@ -50,8 +50,7 @@ class Mwem:
         check.count("rounds", self.rounds)
         if self.budget.epsilon is None or self.budget.delta is not None:
             raise Unsupported("MWEM needs a pure budget: epsilon alone.")
-        if self.relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
-            raise Unsupported(f"relation must be ADD_REMOVE or REPLACE_ONE, got {self.relation!r}.")
+        trusted(self.relation)
         self._rectangles()  # refuses too many, before the data
 
     @property

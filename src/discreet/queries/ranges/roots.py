@@ -18,7 +18,7 @@ import scipy
 
 from discreet.core import check
 from discreet.core.errors import Unsupported
-from discreet.core.relation import Relation
+from discreet.core.relation import Relation, trusted
 from discreet.noise.law import Floats, Ints, floats
 from discreet.queries.budget import Move
 from discreet.queries.ranges import toeplitz
@@ -88,13 +88,7 @@ class Roots:
         # Factors have 12 bits and a norm's growth, squares 35 bits and its logarithm: within 63.
         longest = int((np.square(self.factors) * squares).max())
         tallest = int((self.factors * ones).max())
-        match relation:
-            case Relation.ADD_REMOVE:
-                times = 1
-            case Relation.REPLACE_ONE:
-                times = 2
-            case _:
-                raise Unsupported(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
+        times = 2 if trusted(relation) is Relation.REPLACE_ONE else 1
         rows = contribution.rows
         # x and y of `rows` rows each have positive images: the squares add up, not the lengths.
         move = matrix_move(contribution, l1=times * tallest, l2_squared=longest)

@@ -15,8 +15,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from discreet.core import check
-from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.errors import InvalidArgument
+from discreet.core.relation import Relation, trusted
 from discreet.noise.law import Floats, Ints
 from discreet.queries.budget import Move
 from discreet.queries.ranges.workload import Workload
@@ -117,15 +117,10 @@ def group_move(
     most = contribution.within(cells)
     full, rest = divmod(contribution.rows, most)
     squares = full * most**2 + rest**2
-    match relation:
-        case Relation.ADD_REMOVE:
-            l1, l2 = contribution.rows, squares
-            each = most
-        case Relation.REPLACE_ONE:
-            l1, l2 = 2 * contribution.rows, (4 if signed else 2) * squares
-            each = 2 * most if signed else most
-        case _:
-            raise Unsupported(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
+    l1, l2, each = contribution.rows, squares, most
+    if trusted(relation) is Relation.REPLACE_ONE:
+        l1, l2 = 2 * contribution.rows, (4 if signed else 2) * squares
+        each = 2 * most if signed else most
     return Move(l1=min(l1, entries * each), l2_squared=min(l2, entries * each**2))
 
 

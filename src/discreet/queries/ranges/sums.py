@@ -20,8 +20,8 @@ import numpy as np
 import scipy
 
 from discreet.core import check
-from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation
+from discreet.core.errors import InvalidArgument
+from discreet.core.relation import Relation, trusted
 from discreet.noise.law import Floats, Ints, floats
 from discreet.queries.budget import Move
 from discreet.queries.ranges.cover import block_energies, block_gram
@@ -94,18 +94,13 @@ class Sums:
         low, squares = self.weights.sum(axis=0), np.square(self.weights).sum(axis=0)
         l1 = int((low + self.matrix.sum(axis=0)).max())
         l2 = int((squares + np.square(self.matrix).sum(axis=0)).max())
-        match relation:
-            case Relation.ADD_REMOVE:
-                pass
-            case Relation.REPLACE_ONE:
-                for c in range(self.blocks):
-                    apart = self.matrix - self.matrix[:, c : c + 1]
-                    far = low + low[c] + np.abs(apart).sum(axis=0)
-                    square = squares + squares[c] + np.square(apart).sum(axis=0)
-                    # A unit without a row is possible when units may have several.
-                    l1, l2 = max(l1, int(far.max())), max(l2, int(square.max()))
-            case _:
-                raise Unsupported(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
+        if trusted(relation) is Relation.REPLACE_ONE:
+            for c in range(self.blocks):
+                apart = self.matrix - self.matrix[:, c : c + 1]
+                far = low + low[c] + np.abs(apart).sum(axis=0)
+                square = squares + squares[c] + np.square(apart).sum(axis=0)
+                # A unit without a row is possible when units may have several.
+                l1, l2 = max(l1, int(far.max())), max(l2, int(square.max()))
         return (matrix_move(contribution, l1=l1, l2_squared=l2),)
 
     def measure(self, counts: Ints) -> tuple[Ints, ...]:

@@ -11,7 +11,7 @@ from discreet.core.exact import Number
 from discreet.queries.budget import Budget
 from discreet.queries.passes import Setting
 from discreet.queries.ranges.question import RangeQuery, planned
-from discreet.queries.targets import Currency, least
+from discreet.queries.targets import Currency, budgets, least
 
 _PLANS = 12
 
@@ -33,16 +33,7 @@ def range_amount_for(
 
     On more than 256 cells, "every range" is every one of the many that the planner tries.
     """
-    if currency not in ("epsilon", "rho"):
-        raise InvalidArgument(f"currency must be 'epsilon' or 'rho', got {currency!r}.")
-    if currency == "rho" and delta is not None:
-        raise InvalidArgument("delta goes with epsilon; rho has none.")
-    wanted = check.positive("within", within)
-    failure = None if delta is None else check.probability("delta", delta, zero=False, one=False)
-
-    def budget(amount: Fraction) -> Budget:
-        return Budget(rho=amount) if currency == "rho" else Budget(epsilon=amount, delta=failure)
-
+    wanted, budget = check.positive("within", within), budgets(currency, delta)
     first = planned(query, setting=setting, budget=budget(Fraction(1))).ranked.candidates[0]
 
     def meets(amount: Fraction) -> bool:

@@ -53,12 +53,6 @@ class HaarTree(Layered):
         return [Halves(pairs=1 << (top - j), epsilon=self.epsilon) for j in range(1, top + 1)]
 
     @property
-    def std(self) -> float:
-        """Of the estimated share of half of the domain, from one report, at equal shares."""
-        half = np.array([max(1, self.domain.size // 2)])
-        return float(np.sqrt(self.law.by_length(half)[0]))
-
-    @property
     def law(self) -> HaarLaw:
         """The error of every range, before a report is collected."""
         return HaarLaw(

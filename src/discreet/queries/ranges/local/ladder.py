@@ -11,7 +11,7 @@ from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.queries.budget import budget
 from discreet.queries.ranges.design import RangeDesign
-from discreet.queries.ranges.domain import Domain
+from discreet.queries.ranges.domain import Domain, declared
 from discreet.queries.ranges.listing import table
 from discreet.queries.ranges.local.haar import HaarTree
 from discreet.queries.ranges.local.plan import plan_local
@@ -19,6 +19,7 @@ from discreet.queries.ranges.local.shuffled import shuffled_ranges
 from discreet.queries.ranges.local.tree import Tree
 from discreet.queries.ranges.noise import price
 from discreet.queries.ranges.optimise import optimal_blocks
+from discreet.queries.ranges.question import Asked, workload_of
 from discreet.queries.ranges.strategy import Contribution
 from discreet.queries.ranges.workload import Workload
 
@@ -73,7 +74,7 @@ class Ladder:
 
 def trust_ladder(
     domain: Domain,
-    workload: Workload,
+    workload: Asked,
     *,
     epsilon: Number,
     delta: Number,
@@ -97,6 +98,7 @@ def trust_ladder(
     loss = check.positive("epsilon", epsilon)
     slack = check.probability("delta", delta, zero=False, one=False)
     check.count("clients", clients)
+    workload = workload_of(workload, declared(domain))
     central = _central(domain, workload, loss, clients)
     share = check.probability("honest", honest, zero=False)
     good = max(1, math.floor(share * clients))

@@ -24,6 +24,7 @@ from discreet.noise.bits import Bits, system
 from discreet.noise.law import Ints
 from discreet.noise.uniform import below
 from discreet.queries.ranges.domain import Bins, Domain
+from discreet.queries.ranges.local.law import LocalLaw
 
 MOST_LEVELS = 256
 _CHUNK = 1 << 17
@@ -54,6 +55,17 @@ class Layered(Randomiser):
     @abstractmethod
     def parts(self) -> Sequence[Randomiser]:
         """What randomises the codes of each level, at the full epsilon."""
+
+    @property
+    @abstractmethod
+    def law(self) -> LocalLaw:
+        """The error of every range, before a report is collected."""
+
+    @property
+    def std(self) -> float:
+        """Of the estimated share of half of the domain, from one report, at equal shares."""
+        half = np.array([max(1, self.domain.size // 2)])
+        return float(np.sqrt(self.law.by_length(half)[0]))
 
     @property
     def tagged(self) -> int:

@@ -13,13 +13,14 @@ from discreet.core import check
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.noise.law import Floats, Ints
-from discreet.queries.ranges.domain import Domain
+from discreet.queries.ranges.domain import Domain, declared
 from discreet.queries.ranges.listing import table
 from discreet.queries.ranges.local.choice import ALIKE, LONGEST
 from discreet.queries.ranges.local.haar import HaarTree, haar
 from discreet.queries.ranges.local.optimise import optimal_tree
 from discreet.queries.ranges.local.tree import Tree, flat, tree
 from discreet.queries.ranges.plan import lengths_of, tried_ranges
+from discreet.queries.ranges.question import Asked, workload_of
 from discreet.queries.ranges.workload import Workload
 
 BRANCHINGS = (2, 4, 16)
@@ -97,7 +98,7 @@ class LocalPlan:
 
 def plan_local(
     domain: Domain,
-    workload: Workload,
+    workload: Asked,
     *,
     epsilon: Number,
     clients: int,
@@ -105,6 +106,7 @@ def plan_local(
 ) -> LocalPlan:
     """Rank the structures of the local model by their mean squared error. Reads no data.
 
+    ``workload`` says which ranges matter, as in `plan_ranges`: "all", "short", pairs of labels.
     ``clients`` will report; ``report_bits`` is the longest report that they can afford.
 
     Theorem: the stated variances are exact, given that every level gets its share of the reports,
@@ -118,6 +120,7 @@ def plan_local(
     check.count("clients", clients)
     if report_bits is not None:
         check.count("report_bits", report_bits)
+    workload = workload_of(workload, declared(domain))
     a, b = tried_ranges(workload, domain.size)
     made = dict.fromkeys(_randomisers(domain, workload, exact, report_bits))
     if not made:

@@ -18,13 +18,13 @@ from discreet.core.exact import Number
 from discreet.mechanisms.local.design import BlockOracle
 from discreet.mechanisms.local.randomiser import Randomiser
 from discreet.mechanisms.local.response import RandomisedResponse
-from discreet.queries.ranges.domain import Domain
+from discreet.queries.ranges.domain import Domain, declared
 from discreet.queries.ranges.local import haar, tree
 from discreet.queries.ranges.local.haar import HaarTree
 from discreet.queries.ranges.local.halves import Halves
 from discreet.queries.ranges.local.plan import plan_local
 from discreet.queries.ranges.local.tree import Tree
-from discreet.queries.ranges.workload import Workload
+from discreet.queries.ranges.question import Asked, workload_of
 
 _TURNS = 3
 _STEP = 1 << 16
@@ -56,7 +56,7 @@ def parts_of(randomiser: Tree | HaarTree) -> Parts:
 
 def shuffled_ranges(
     domain: Domain,
-    workload: Workload,
+    workload: Asked,
     *,
     epsilon: Number,
     delta: Number,
@@ -79,6 +79,7 @@ def shuffled_ranges(
     slack = float(check.probability("delta", delta, zero=False, one=False))
     check.count("clients", clients)
     hidden = clients if honest is None else min(check.count("honest", honest), clients)
+    workload = workload_of(workload, declared(domain))
     local = local_epsilon(target, delta=slack, reports=hidden)
     best: ShuffledRanges | None = None
     for _ in range(_TURNS):

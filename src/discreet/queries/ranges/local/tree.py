@@ -15,7 +15,7 @@ from discreet.mechanisms.local.catalogue import rebuild
 from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.randomiser import VERSION
 from discreet.noise.law import Ints
-from discreet.queries.ranges.domain import Domain, read
+from discreet.queries.ranges.domain import Domain, declared, read
 from discreet.queries.ranges.local.choice import Oracles, best_oracle
 from discreet.queries.ranges.local.law import BlocksLaw, spread
 from discreet.queries.ranges.local.layered import Layered
@@ -182,7 +182,7 @@ def tree(
     """A tree of one branching with equally many clients on every level but the root."""
     check.count("branching", branching, minimum=2)
     sizes = [1]
-    while sizes[-1] * branching < domain.size:
+    while sizes[-1] * branching < declared(domain).size:
         sizes.append(sizes[-1] * branching)
     return blocks(
         domain=domain, epsilon=epsilon, sizes=sizes, oracle=oracle, report_bits=report_bits
@@ -190,7 +190,7 @@ def tree(
 
 
 def _check_sizes(domain: Domain, sizes: Sequence[int]) -> None:
-    if domain.size < 2:
+    if declared(domain).size < 2:
         raise InvalidArgument("a domain needs at least two cells: with one, all is known.")
     chain = all(b > a > 0 and b % a == 0 for a, b in pairwise(sizes))
     if not sizes or sizes[0] != 1 or not chain or sizes[-1] >= domain.size:
