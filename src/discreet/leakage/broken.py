@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 
 from scipy import stats
 
+from discreet.accounting.conversion import gaussian_delta
 from discreet.leakage import exact, mistakes, partitions, variants
-from discreet.leakage.case import Case
+from discreet.leakage.case import Case, broken_case
 from discreet.leakage.lattice import Lattice, discrete_laplace, point
 from discreet.leakage.mistakes import EPSILON, MISPRINTED, MIXED, THRESHOLD
 
@@ -39,7 +40,7 @@ def _scales() -> tuple[Case, ...]:
         Case(
             name="sigma 10% too small",
             # mu = 1: the point of the curve at epsilon 1/2.
-            claimed=(0.5, gaussian_delta(1.0, 0.5)),
+            claimed=(0.5, float(gaussian_delta(0.5, mu=1.0))),
             draw=mistakes.small_sigma,
             left=0.0,
             right=1.0,
@@ -65,8 +66,10 @@ def _noise() -> tuple[Case, ...]:
     one = discrete_laplace(1 / EPSILON)
     two = discrete_laplace(2 / EPSILON)
     return (
-        _case("float Laplace, low bits", mistakes.float_laplace, 0.0, 1.0, why="Mironov 2012"),
-        _case(
+        broken_case(
+            "float Laplace, low bits", mistakes.float_laplace, 0.0, 1.0, why="Mironov 2012"
+        ),
+        broken_case(
             "redrawn until positive",
             mistakes.redrawn,
             1,
@@ -78,7 +81,7 @@ def _noise() -> tuple[Case, ...]:
             ),
             why="the normalising constant depends on the input",
         ),
-        _case(
+        broken_case(
             "same noise twice",
             mistakes.same_noise_twice,
             (0, 0),
@@ -88,7 +91,7 @@ def _noise() -> tuple[Case, ...]:
             ),
             why="the difference of the answers is exact",
         ),
-        _case(
+        broken_case(
             "seed used again",
             mistakes.seed_reuse,
             0,
@@ -96,7 +99,7 @@ def _noise() -> tuple[Case, ...]:
             laws=lambda: exact.pair(point(0), point(1)),
             why="the noise is a constant that can be subtracted",
         ),
-        _case(
+        broken_case(
             "value off the grid",
             mistakes.off_grid,
             0.0,
@@ -115,7 +118,7 @@ def _noise() -> tuple[Case, ...]:
 def _sensitivities() -> tuple[Case, ...]:
     one = discrete_laplace(1 / EPSILON)
     return (
-        _case(
+        broken_case(
             "clamp forgotten",
             mistakes.forgotten_clamp,
             (),
@@ -123,7 +126,7 @@ def _sensitivities() -> tuple[Case, ...]:
             laws=lambda: exact.pair(one.clamp(0, 10), one.shift(10).clamp(0, 10)),
             why="one value of 10 where 1 was declared",
         ),
-        _case(
+        broken_case(
             "mean by max(|lower|, |upper|)/n",
             mistakes.half_range_mean,
             (-1.0,) * 5,
@@ -131,7 +134,7 @@ def _sensitivities() -> tuple[Case, ...]:
             laws=lambda: exact.laplace_pair(0, 0.4, scale=0.2),
             why="the range is twice the larger bound (M2)",
         ),
-        _case(
+        broken_case(
             "mean of a secret size",
             mistakes.secret_size_mean,
             (0.0,) * 9 + (1.0,),
@@ -141,14 +144,14 @@ def _sensitivities() -> tuple[Case, ...]:
             ),
             why="the scale itself depends on the data (B2)",
         ),
-        _case(
+        broken_case(
             "median by local sensitivity",
             mistakes.local_median,
             (0.0,) * 3 + (1.0,) * 2,
             (0.0,) * 4 + (1.0,),
             why="noise on one input, none on the other (B28)",
         ),
-        _case(
+        broken_case(
             "deviation by R/n",
             mistakes.deviation_by_range,
             (0.0,) * 25,
@@ -156,7 +159,7 @@ def _sensitivities() -> tuple[Case, ...]:
             laws=lambda: exact.laplace_pair(0, 0.2, scale=0.04),
             why="it can move by R / sqrt(n) (M49)",
         ),
-        _case(
+        broken_case(
             "block mean by the whole size",
             mistakes.block_mean,
             (0.0,),
@@ -164,7 +167,7 @@ def _sensitivities() -> tuple[Case, ...]:
             laws=lambda: exact.laplace_pair(0, 0.2, scale=0.002),
             why="a block may hold a single record (M43)",
         ),
-        _case(
+        broken_case(
             "sum wraps around", mistakes.wrapping_sum, (2**31 - 1,), (2**31 - 1, 1), why="overflow"
         ),
     )
@@ -203,11 +206,15 @@ def _theorems() -> tuple[Case, ...]:
 
 def _inputs() -> tuple[Case, ...]:
     return (
-        _case(
+        broken_case(
             "NaN passes", mistakes.nan_passes, (0.5, 0.5), (0.5, math.nan), why="NaN is an answer"
         ),
-        replace(
-            _case("keys that occur", mistakes.keys_that_occur, (1, 1), (1, 1, 2), why="new key"),
+        broken_case(
+            "keys that occur",
+            mistakes.keys_that_occur,
+            (1, 1),
+            (1, 1, 2),
+            why="new key",
             samples=50_000,
         ),
         Case(
@@ -221,7 +228,7 @@ def _inputs() -> tuple[Case, ...]:
             broken=True,
             why="off by one in delta (opendp#2922)",
         ),
-        _case(
+        broken_case(
             "bounds from the data",
             mistakes.bounds_from_data,
             (0.5, 0.5),
@@ -251,33 +258,6 @@ def _threshold_laws() -> exact.Pair:
 # ── how cases are put together ────────────────────────────────────────────────────────────────
 
 
-def gaussian_delta(mu: float, epsilon: float) -> float:
-    """Delta of Gaussian noise with sensitivity mu and sigma 1 (B18)."""
-    far = math.exp(epsilon) * float(stats.norm.cdf(-mu / 2 - epsilon / mu))
-    return float(stats.norm.cdf(mu / 2 - epsilon / mu)) - far
-
-
-def _case(
-    name: str,
-    draw: Callable[..., object],
-    left: object,
-    right: object,
-    *,
-    why: str,
-    laws: Callable[[], exact.Pair] | None = None,
-) -> Case:
-    return Case(
-        name=name,
-        claimed=(EPSILON, 0.0),
-        draw=draw,
-        left=left,
-        right=right,
-        laws=laws,
-        broken=True,
-        why=why,
-    )
-
-
 def _lattice_case(
     name: str,
     draw: Callable[..., object],
@@ -286,17 +266,8 @@ def _lattice_case(
     why: str,
     claimed: float = EPSILON,
 ) -> Case:
-    return Case(
-        name=name,
-        claimed=(claimed, 0.0),
-        draw=draw,
-        left=0,
-        right=1,
-        # Clamping beyond both centres loses nothing: the ratio is constant there.
-        laws=lambda: exact.pair(noise.clamp(0, 1), noise.shift(1).clamp(0, 1)),
-        broken=True,
-        why=why,
-    )
+    laws = partial(exact.one_apart, noise)
+    return broken_case(name, draw, 0, 1, why=why, laws=laws, claimed=(claimed, 0.0))
 
 
 def _items(noise: Lattice) -> list[tuple[int, float]]:

@@ -31,3 +31,28 @@ class Case:
     broken: bool = False
     samples: int = 400_000
     why: str = ""
+
+
+def broken_case(
+    name: str,
+    draw: Draw,
+    left: object,
+    right: object,
+    *,
+    why: str,
+    laws: Callable[[], Pair] | None = None,
+    claimed: Claimed = (1.0, 0.0),
+    samples: int = 400_000,
+) -> Case:
+    """A case that must be caught; unless told otherwise it claims epsilon 1."""
+    return Case(
+        name=name,
+        claimed=claimed,
+        draw=draw,
+        left=left,
+        right=right,
+        laws=laws,
+        broken=True,
+        samples=samples,
+        why=why,
+    )

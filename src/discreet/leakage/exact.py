@@ -97,6 +97,14 @@ def pair(left: FiniteLaw | Lattice, right: FiniteLaw | Lattice, *, error: float 
     )
 
 
+def one_apart(noise: Lattice) -> Pair:
+    """Noise around 0 and around 1: a count that one record moves.
+
+    Clamping beyond both centres loses nothing where the ratio is constant there.
+    """
+    return pair(noise.clamp(0, 1), noise.shift(1).clamp(0, 1))
+
+
 def product(first: Pair, second: Pair) -> Pair:
     """Two independent outputs seen together: coordinates of a vector, or two releases.
 

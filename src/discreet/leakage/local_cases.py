@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet.leakage import exact, ranges
-from discreet.leakage.case import Case
+from discreet.leakage.case import Case, broken_case
 from discreet.leakage.local_laws import (
     Law,
     copies_law,
@@ -277,14 +277,8 @@ def _broken(
     why: str,
 ) -> Case:
     left, right = values
-    return Case(
-        name=name,
-        claimed=(nominal, 0.0),
-        draw=draw,
-        left=left,
-        right=right,
-        laws=lambda: exact.pair(law(left), law(right)),
-        broken=True,
-        samples=400_000,
-        why=why,
-    )
+
+    def laws() -> exact.Pair:
+        return exact.pair(law(left), law(right))
+
+    return broken_case(name, draw, left, right, why=why, laws=laws, claimed=(nominal, 0.0))

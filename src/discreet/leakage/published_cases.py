@@ -7,7 +7,7 @@ plain seeded generator. Some demonstrators of the same thesis are registered in 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from discreet.leakage import broken, exact, published_laws, published_sound
-from discreet.leakage.case import Case, Draw
+from discreet.leakage.case import Case, broken_case
 from discreet.leakage.lattice import Floats, discrete_laplace
 from discreet.leakage.variants import laplace_integers
 
@@ -52,7 +52,7 @@ def _sensitivities() -> tuple[Case, ...]:
     blurred = 2 * blur / 4
     mixed = math.sqrt(2 * 0.01**2 + _MIXED_ROOM) - math.sqrt(_MIXED_ROOM)
     return (
-        _broken(
+        broken_case(
             "mean by leaving one out",
             _left_out,
             few,
@@ -60,7 +60,7 @@ def _sensitivities() -> tuple[Case, ...]:
             laws=lambda: exact.binned(stats.laplace(0.2, 0.2), stats.laplace(20, 20)),
             why="the scale is that of the data at hand (M38, M39)",
         ),
-        _broken(
+        broken_case(
             "blurred local sensitivity",
             partial(_laplace, scale=blurred),
             0.0,
@@ -69,7 +69,7 @@ def _sensitivities() -> tuple[Case, ...]:
             laws=lambda: exact.binned(stats.laplace(0, blurred), stats.laplace(1, blurred)),
             why="the blur is below the local sensitivity: true delta 0.79 (M33)",
         ),
-        _broken(
+        broken_case(
             "mixed noise of any sigma",
             partial(_normal, sigma=0.01),
             0.0,
@@ -101,7 +101,7 @@ def _scales() -> tuple[Case, ...]:
     sigma = published_laws.gaussian_multiplier(8, 0.1)
     grown = sigma * math.exp(beta)
     return (
-        _broken(
+        broken_case(
             "smooth Laplace, dilation at epsilon 6",
             _scaled_laplace,
             wide,
@@ -111,7 +111,7 @@ def _scales() -> tuple[Case, ...]:
             samples=2_000_000,
             why="the lemma is for epsilon below 1: true delta 0.062 (M23)",
         ),
-        _broken(
+        broken_case(
             "smooth Gaussian, published smoothness",
             _scaled_normal,
             (0.0, grown),
@@ -121,7 +121,7 @@ def _scales() -> tuple[Case, ...]:
             samples=4_000_000,
             why="beta is that of Laplace noise: true delta 0.224 (M25)",
         ),
-        _broken(
+        broken_case(
             "bounded Laplace by D/epsilon",
             _bounded,
             0.0,
@@ -129,7 +129,7 @@ def _scales() -> tuple[Case, ...]:
             laws=_bounded_laws,
             why="the normalising constant depends on the data: true epsilon 1.49 (M48)",
         ),
-        _broken(
+        broken_case(
             "one flip, answered twice",
             _two_flips,
             0,
@@ -180,21 +180,17 @@ def _flips(bit: int) -> dict[tuple[int, int], float]:
 
 
 def _blocks() -> tuple[Case, ...]:
-    one = discrete_laplace(1 / EPSILON)
+    one = exact.one_apart(discrete_laplace(1 / EPSILON))
     return (
-        _broken(
+        broken_case(
             "parts by value, the worst part",
             _two_counts,
             (1, 0),
             (0, 1),
-            # Clamping beyond both centres loses nothing: the ratio is constant there.
-            laws=lambda: exact.product(
-                exact.pair(one.shift(1).clamp(0, 1), one.clamp(0, 1)),
-                exact.pair(one.clamp(0, 1), one.shift(1).clamp(0, 1)),
-            ),
+            laws=lambda: exact.product(one.swapped(), one),
             why="a replaced record leaves one part and enters another: true epsilon 2 (M15, B26)",
         ),
-        _broken(
+        broken_case(
             "blocks of values, left edge for empty ones",
             _two_blocks,
             (0.2, 0.2),
@@ -202,7 +198,7 @@ def _blocks() -> tuple[Case, ...]:
             laws=_two_block_laws,
             why="two bins move by their whole width: true epsilon 2 (M41)",
         ),
-        _broken(
+        broken_case(
             "subsample and aggregate, not clamped",
             partial(_laplace, scale=1 / (5 * EPSILON)),
             0.0,
@@ -237,7 +233,7 @@ def _two_block_laws() -> exact.Pair:
 
 def _disclosure() -> tuple[Case, ...]:
     return (
-        _broken(
+        broken_case(
             "k-noise called private",
             _jitter,
             40.0,
@@ -245,7 +241,7 @@ def _disclosure() -> tuple[Case, ...]:
             laws=lambda: exact.binned(stats.uniform(37.5, 5), stats.uniform(38.5, 5)),
             why="bounded noise excludes what is farther away: delta 0.2 at any epsilon (B12)",
         ),
-        _broken(
+        broken_case(
             "k-PRAM called private",
             _redraw,
             44.0,
@@ -278,27 +274,3 @@ def _normal(value: float, n: int, seed: int, *, sigma: float) -> Floats:
 def _read(values: Floats) -> Floats:
     """On a public grid: an audit shall catch the mistake, not the low bits of doubles."""
     return np.round(values * 2.0**30) / 2.0**30
-
-
-def _broken(
-    name: str,
-    draw: Draw,
-    left: object,
-    right: object,
-    *,
-    laws: Callable[[], exact.Pair],
-    why: str,
-    claimed: tuple[float, float] = (EPSILON, 0.0),
-    samples: int = 400_000,
-) -> Case:
-    return Case(
-        name=name,
-        claimed=claimed,
-        draw=draw,
-        left=left,
-        right=right,
-        laws=laws,
-        broken=True,
-        samples=samples,
-        why=why,
-    )

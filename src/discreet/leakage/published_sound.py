@@ -93,7 +93,7 @@ def _bounded() -> tuple[Case, ...]:
 def _blocks() -> tuple[Case, ...]:
     one = Relation.REPLACE_ONE
     moved = laplace(sensitivity=2, epsilon=1, on="integers", relation=one)
-    double = discrete_laplace(2.0)
+    double = exact.one_apart(discrete_laplace(2.0))
     bins = bin_statistics(lower=0, upper=1, bins=5, epsilon=1, empty="lower", relation=one)
     groups = sample_aggregate(np.mean, lower=0, upper=1, groups=5, epsilon=1, summary="mean")
     return (
@@ -102,11 +102,7 @@ def _blocks() -> tuple[Case, ...]:
             moved,
             (1, 0),
             (0, 1),
-            # Clamping beyond both centres loses nothing: the ratio is constant there.
-            laws=lambda: exact.product(
-                exact.pair(double.shift(1).clamp(0, 1), double.clamp(0, 1)),
-                exact.pair(double.clamp(0, 1), double.shift(1).clamp(0, 1)),
-            ),
+            laws=lambda: exact.product(double.swapped(), double),
         ),
         _one_by_one("blocks of values, both bins paid", bins.release, (0.199,), (0.399,),
                     claimed=(1.0, 0.0)),

@@ -6,14 +6,14 @@ published one, and what from a sound one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
 from discreet.leakage import exact, local_cases, ranges
-from discreet.leakage.case import Case, Draw
+from discreet.leakage.case import Case, Draw, broken_case
 from discreet.leakage.lattice import discrete_laplace, point
 from discreet.leakage.variants import laplace_integers
 from discreet.mechanisms.laplace import laplace
@@ -71,7 +71,7 @@ def published() -> tuple[Case, ...]:
     """What was published and is not what it claims."""
     scale = np.log2(_LEVELS) / EPSILON
     return (
-        _broken(
+        broken_case(
             "published tree, noise that cancels",
             _cancelled(_published),
             (1, 1, 1, 0),
@@ -80,7 +80,7 @@ def published() -> tuple[Case, ...]:
             samples=2_000,
             why="parent - first + second child carries no noise (M1)",
         ),
-        _broken(
+        broken_case(
             "published tree, scale",
             _path_of(scale),
             (0,) * _LEVELS,
@@ -88,7 +88,7 @@ def published() -> tuple[Case, ...]:
             laws=lambda: _path_laws(scale),
             why="log2(levels) in place of the number of levels (M2)",
         ),
-        _broken(
+        broken_case(
             "published tree, fresh noise for each question",
             _path_of(1 / EPSILON),
             (0,) * _REPEATS,
@@ -96,7 +96,7 @@ def published() -> tuple[Case, ...]:
             laws=lambda: _path_laws(1 / EPSILON, _REPEATS),
             why="every answer is a release of its own (M18)",
         ),
-        _broken(
+        broken_case(
             "published OLH",
             lambda value, n, seed: ranges.published_oracle(
                 np.full(n, value), size=4, epsilon=EPSILON, seed=seed
@@ -106,7 +106,7 @@ def published() -> tuple[Case, ...]:
             laws=lambda: exact.pair(_oracle(0), _oracle(1)),
             why="no hash, and a lie may be the truth (M3)",
         ),
-        _broken(
+        broken_case(
             "published local tree",
             lambda value, n, seed: ranges.published_local_tree(
                 np.full(n, value), size=8, epsilon=EPSILON, seed=seed
@@ -211,10 +211,7 @@ def _path_of(scale: float) -> Draw:
 
 
 def _path_laws(scale: float, times: int = _LEVELS) -> exact.Pair:
-    noise = discrete_laplace(scale)
-    # Clamping beyond both centres loses nothing: the ratio is constant there.
-    one = exact.pair(noise.clamp(0, 1), noise.shift(1).clamp(0, 1))
-    return reduce(exact.product, [one] * times)
+    return reduce(exact.product, [exact.one_apart(discrete_laplace(scale))] * times)
 
 
 def _oracle(value: int) -> dict[int, float]:
@@ -223,26 +220,3 @@ def _oracle(value: int) -> dict[int, float]:
 
 def _local(value: int) -> dict[tuple[int, int], float]:
     return ranges.local_tree_law(value, size=8, epsilon=EPSILON)
-
-
-def _broken(
-    name: str,
-    draw: Draw,
-    left: object,
-    right: object,
-    *,
-    laws: Callable[[], exact.Pair],
-    why: str,
-    samples: int = 400_000,
-) -> Case:
-    return Case(
-        name=name,
-        claimed=(EPSILON, 0.0),
-        draw=draw,
-        left=left,
-        right=right,
-        laws=laws,
-        broken=True,
-        samples=samples,
-        why=why,
-    )
