@@ -46,6 +46,12 @@ def test_norms_have_names():
         discreet.gaussian(sensitivity=1, rho=1, norm="l7")
 
 
+@pytest.mark.parametrize("make", [discreet.laplace, discreet.noisy_max, discreet.exponential])
+def test_relations_are_not_words(make):
+    with pytest.raises(InvalidArgument, match="relation must be one of discreet.Relation, got str"):
+        make(sensitivity=1, epsilon=1, relation="add_remove")
+
+
 def test_a_threshold_is_one_number():
     mechanism = discreet.above_threshold(sensitivity=1, epsilon=1)
     with pytest.raises(OutOfDomain, match="threshold must be one number"):
@@ -164,6 +170,8 @@ def test_weights_are_enclosed_for_exponents_of_either_sign(exponent):
         ({"smoothness": 0, "delta": 1e-6}, "between 0 and epsilon"),
         ({"smoothness": 0.1}, "give order"),
         ({"noise": "uniform"}, "noise must be"),
+        ({"noise": "laplace"}, "delta must be positive"),
+        ({"noise": "laplace", "delta": Fraction(1, 10**400)}, "delta must be positive"),
         ({"noise": "gaussian", "delta": 9e-13}, "at least 1e-12"),
         ({"noise": "cauchy", "delta": 1e-6}, "needs no delta"),
         ({"noise": "laplace", "delta": 1e-6, "smoothness": 0.5}, "smaller one"),

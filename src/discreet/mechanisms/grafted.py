@@ -140,8 +140,6 @@ def _fit(slope: float, cells: int, epsilon: float, delta: float) -> _Shape | Non
     if _Shape(slope, longest).divergence(cells, epsilon) > delta:
         return None
     low, high = 1e-3, longest
-    if _Shape(slope, low).divergence(cells, epsilon) <= delta:
-        return _Shape(slope, low)
     for _ in range(50):
         middle = math.sqrt(low * high)
         if _Shape(slope, middle).divergence(cells, epsilon) <= delta:

@@ -81,9 +81,9 @@ class Laplace(Family):
         Source: B31; Nissim, Raskhodnikova, Smith 2007 (the mechanism).
         Needs: 0 < delta < 1.
         """
-        if delta == 0:
-            raise InvalidArgument("delta must be positive for Laplace noise: or use 'lomax'.")
         eps, dlt = float(epsilon), float(delta)
+        if dlt == 0:  # also one that is too small for a double
+            raise InvalidArgument("delta must be positive for Laplace noise: or use 'lomax'.")
         chosen = _best(partial(laplace_multiplier, eps, dlt), eps) if beta is None else beta
         multiplier = laplace_multiplier(eps, dlt, chosen) / eps
         _possible(multiplier, chosen)
@@ -365,10 +365,7 @@ def _certain(precision: int) -> Enclosure:
 def _best(multiplier: _Guess, epsilon: float) -> float:
     """The beta of least ``multiplier / beta``: bounds on evenly spaced values grow as 1 / beta."""
     grid = epsilon * np.geomspace(1e-3, 0.9, 120)
-    beta = min(map(float, grid), key=lambda b: multiplier(b) / b)
-    if not math.isfinite(multiplier(beta)):
-        raise InvalidArgument("No smoothness keeps this delta: leave it out, for 'lomax' noise.")
-    return beta
+    return min(map(float, grid), key=lambda b: multiplier(b) / b)
 
 
 def _possible(multiplier: float, beta: float) -> None:

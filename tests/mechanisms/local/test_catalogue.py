@@ -18,6 +18,7 @@ from discreet.mechanisms.local.several import several
 from discreet.mechanisms.local.shares import laplace_shares
 from discreet.mechanisms.local.subset import subset_selection
 from discreet.mechanisms.local.unary import oue, sue, the
+from discreet.mechanisms.local.wave import square_wave
 
 GOOD = {"version": 1, "kind": "grr", "epsilon": "1/2", "categories": 5}
 MADE = [
@@ -91,9 +92,13 @@ def test_what_json_cannot_hold_is_refused():
 def test_a_part_is_a_randomiser_of_one_number():
     made = several(columns={"a": (0, 1), "b": (-1, 1)}, epsilon=1)
     told = made.describe()
-    told["part"] = {"kind": "grr", "categories": 2}
-    with pytest.raises(PrivacyError):
-        rebuild(told)
+    for part in ({"kind": "grr", "categories": 2}, {"kind": "square_wave", "cells": 8}):
+        with pytest.raises(PrivacyError):
+            rebuild({**told, "part": part})
+    wave = square_wave(cells=8, epsilon=1, upper=1)
+    kept = {k: v for k, v in wave.describe().items() if k not in ("version", "epsilon")}
+    with pytest.raises(InvalidArgument, match="one bounded number"):
+        rebuild({**told, "part": kept})
     wrong = dataclasses.replace(made, part=duchi(epsilon=2, lower=0, upper=1))
     with pytest.raises(InvalidArgument, match="epsilon / sampled"):
         wrong.certify()
