@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from evidence import page, part
+from evidence import packages, page, part
 from evidence.steps import ROOT, Outcome, Step, kept, run, steps
 
 _FOLDER = ROOT / "build" / "evidence"
@@ -27,6 +27,8 @@ def main(*, quick: bool, data: Path | None, only: str, limit: float) -> None:
     outcomes: dict[str, Outcome] = {one.file.name: kept(one) for one in planned}
     todo = [one for one in planned if only in f"{one.kind} {one.name}"]
     console = Console(stderr=True)
+    if any(one.kind == "study" for one in todo) and not packages.install():
+        console.print("Packages with public data could not be installed: studies say what lacks.")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:
         task = progress.add_task("collecting", total=len(todo))

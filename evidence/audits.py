@@ -33,7 +33,7 @@ def part(outcomes: Sequence[Outcome]) -> Part:
         right = sum(record["ok"] for record in read)
         if not read or (one.code != 0 and right == len(read)):
             found.append(unfinished(one))
-            rows.append((one.step.name, "**did not finish**", *[""] * 5))
+            rows.append((one.step.name, f"**{found[-1].what}**", *[""] * 5))
             continue
         title, about, page = _PAGES[one.step.name]
         broken = sum(_broken(record) for record in read)

@@ -28,7 +28,7 @@ def part(outcomes: Sequence[Outcome]) -> Part:
         title = one.step.name.replace("-", " ")
         if not read or one.code != 0:
             found.append(unfinished(one))
-            rows.append((title, "**did not finish**", *[""] * 3))
+            rows.append((title, f"**{found[-1].what}**", *[""] * 3))
             continue
         shown, summary = _SPECIAL.get(one.step.name, (_suite, _ratios))
         anchor = one.step.name.lower()

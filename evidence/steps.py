@@ -17,6 +17,7 @@ from typing import Literal, TypeAlias
 from benchmarks.cases import SUITES
 from benchmarks.page import machine
 from discreet.studies.catalogue import PLANS
+from evidence.packages import environment
 
 Kind: TypeAlias = Literal["study", "audit", "benchmark"]
 ROOT = Path(__file__).parents[1]
@@ -126,6 +127,7 @@ def run(step: Step, *, limit_s: float) -> Outcome:
             done = subprocess.run(  # noqa: S603 - our own commands
                 step.command,
                 cwd=ROOT,
+                env=environment() if step.kind == "study" else None,
                 stdout=out if step.printed else subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 text=True,

@@ -26,7 +26,7 @@ def part(outcomes: Sequence[Outcome]) -> Part:
         read = records(one)
         if not read:
             found.append(unfinished(one))
-            rows.append((one.step.name, *[""] * 7, "**did not finish**"))
+            rows.append((one.step.name, *[""] * 7, f"**{found[-1].what}**"))
             continue
         rows.append(_row(one, read[0]))
         found += _open(one, read[0])
@@ -66,8 +66,9 @@ def _open(one: Outcome, study: Record) -> Iterator[Open]:
     if one.step.lacks:
         yield Open(
             where=one.step.name,
-            what=f"was not given {', '.join(f'`{name}`' for name in one.step.lacks)}",
-            why=f"Data that cannot be shipped; what stands in: {', '.join(_pages(one))}.",
+            what=f"read no {', '.join(f'`{name}`' for name in one.step.lacks)}",
+            why=f"Not in the folder that was given. From packages, made up or left out: as said in "
+            f"{', '.join(_pages(one))}.",
             failed=False,
         )
     if one.step.quick:

@@ -4,133 +4,181 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import TypeAlias
 
+from benchmarks.environments import ROOT
+from evidence import usage
+from evidence.counterexamples import COUNTEREXAMPLES
 from evidence.markdown import table
-from evidence.steps import ROOT
+from evidence.usage import Place, definitions, module_of
 
-_Scope: TypeAlias = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-PAGE = ROOT / "docs" / "theory" / "theorems.md"
-_ROOMS = (
-    *("core", "noise", "accounting", "mechanisms", "data", "queries", "ledger", "tables", "local"),
-    *("models", "leakage", "disclosure", "studies", "report", "apps"),
+DOCS = ROOT / "docs"
+PAGE = DOCS / "theory" / "theorems.md"
+ROOMS = (
+    *("core", "noise", "accounting", "data", "mechanisms", "queries", "ledger", "tables", "local"),
+    *("models", "leakage", "disclosure", "report", "studies", "apps"),
 )
+STATUSES = ("proved", "cited", "evident", "corrected")
 _PART = re.compile(r"^ *(Theorem|Proof|Source|Needs)s?: ", re.MULTILINE)
-_CORRECTED = re.compile(
-    r"\bcorrect(ed|s|ion)\b|as_published|as published|as printed", re.IGNORECASE
-)
+_CORRECTED = re.compile(r"\bcorrect(?:ed|ion)\b|\bAs published\b")
+_CODE = re.compile(r"`(?:\w+\.)*(\w+)(?:\(.*?\))?`")
 _MOST_TESTS = 3
+_ABOUT = (
+    "Every claim that code makes in its docstring: what is claimed, whose it is, where the proof "
+    "is, and which tests hold the code to it. Collected by `python -m evidence.theorems`; nothing "
+    "here is written by hand."
+)
+_STATUSES = """\
+- *proved*: the proof stands in the docstring, which the name leads to; more of it on the page of
+  theory.
+- *cited*: proved in the source.
+- *evident*: follows from the definition, or from the statement that it names.
+- *corrected*: what was published does not hold as it stands. Here is what holds, with its proof;
+  the counterexample is computed where the link leads.
+"""
+_MORE = (
+    "Published claims that nothing here rests on, and that are broken, are in the [audit of "
+    "published claims](../evidence/audit-published.md) and on the pages of the studies."
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Theorem:
     """What a docstring claims, and where."""
 
-    path: Path
-    name: str
-    line: int
+    place: Place
     parts: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """Module and name, without the room."""
+        below = self.place.module.split(".", maxsplit=2)[2]
+        return f"{below}.{self.place.of}" if self.place.of else below
 
     @property
     def status(self) -> str:
         """Proved: a proof stands beside it. Cited: only its source does."""
-        told = " ".join(self.parts.values())
-        proved = "Proof" in self.parts
-        if _CORRECTED.search(told):
-            return "corrected, proved" if proved else "corrected"
-        return "proved" if proved else "cited" if "Source" in self.parts else "stated"
+        if any(_CORRECTED.search(self.parts.get(part, "")) for part in ("", "Theorem", "Source")):
+            return "corrected"
+        if "Proof" in self.parts or "Proof:" in self.parts["Theorem"]:
+            return "proved"
+        return "cited" if "Source" in self.parts else "evident"
+
+    @cached_property
+    def tests(self) -> tuple[str, tuple[str, ...]]:
+        """The files that exercise it, and by way of what."""
+        return usage.tests(self.place)
 
 
-def theorems(path: Path) -> Iterator[Theorem]:
-    """The theorems of one module, in the order of its lines."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node, name in _named(tree, ""):
-        text = ast.get_docstring(node) or ""
-        parts = _parts(text)
+def theorems() -> Iterator[Theorem]:
+    """All of them, by room and in the order of the lines."""
+    for room in ROOMS:
+        for path in sorted((usage.SOURCE / "discreet" / room).rglob("*.py")):
+            yield from stated(path)
+
+
+def stated(path: Path) -> Iterator[Theorem]:
+    """The theorems of one module."""
+    for node, of in definitions(usage.tree(path)):
+        parts = _parts(ast.get_docstring(node) or "")
         if "Theorem" in parts:
-            line = getattr(node, "lineno", 1)
-            yield Theorem(path=path, name=name or path.stem, line=line, parts=parts)
+            yield Theorem(place=Place(module=module_of(path), of=of), parts=parts)
 
 
 def index() -> str:
     """The page."""
-    lines = [
-        "# Theorems",
-        "",
-        _ABOUT,
-        "",
+    found = list(theorems())
+    lines = ["# Theorems", "", _ABOUT, "", _STATUSES, _MORE, "", *_counts(found)]
+    for room in ROOMS:
+        own = [one for one in found if one.place.room == room]
+        if own:
+            lines += [f"## {room}", "", *(line for one in own for line in _entry(one))]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _counts(found: Sequence[Theorem]) -> list[str]:
+    counts = Counter((one.place.room, one.status) for one in found)
+    rows = {f"[{room}](#{room})": [counts[room, status] for status in STATUSES] for room in ROOMS}
+    rows["all"] = [sum(counts[room, status] for room in ROOMS) for status in STATUSES]
+    filled = ([room, *own, sum(own)] for room, own in rows.items() if any(own))
+    return table(["room", *STATUSES, "all"], filled)
+
+
+def _entry(one: Theorem) -> Iterator[str]:
+    """The statement, then whose it is, its proof and its tests."""
+    yield f"- **{_link(one)}**, *{one.status}*: {_prose(one.parts['Theorem'])}"
+    yield ""
+    told = [f"Source: {_prose(one.parts['Source'])}"] if "Source" in one.parts else []
+    if pages := _theory(one):
+        told.append(f"Theory: {', '.join(pages)}")
+    if one.status == "corrected":
+        told.append(f"Counterexample: {COUNTEREXAMPLES[one.name]}")
+    told.append(f"Tests: {_tests(one)}")
+    yield f"    {' · '.join(told)}"
+    yield ""
+
+
+def _link(one: Theorem) -> str:
+    """Into the reference, where the docstring stands with its proof; private names have none."""
+    private = any(part.startswith("_") for part in one.place.of.split("."))
+    inner = (
+        one.place.module if private or not one.place.of else f"{one.place.module}.{one.place.of}"
+    )
+    return f"[`{one.name}`](../reference/{one.place.room}.md#{inner})"
+
+
+def _tests(one: Theorem) -> str:
+    through, files = one.tests
+    shown = ", ".join(f"`{path}`" for path in files[:_MOST_TESTS])
+    more = f" and {len(files) - _MOST_TESTS} more" if len(files) > _MOST_TESTS else ""
+    return shown + more + (f", through `{through}`" if through else "")
+
+
+def _theory(one: Theorem) -> list[str]:
+    """Pages of theory that speak of it, or that it names."""
+    told = " ".join(one.parts.values())
+    return [
+        f"[{page.removesuffix('.md')}]({page})"
+        for page, names in _pages()
+        if f"theory/{page}" in told or one.place.top in names
     ]
-    for room in _ROOMS:
-        folder = ROOT / "src" / "discreet" / room
-        found = [one for path in sorted(folder.rglob("*.py")) for one in theorems(path)]
-        if not found:
-            continue
-        rows = [
-            (
-                f"`{one.path.relative_to(folder).with_suffix('').as_posix()}` **{one.name}**",
-                one.parts["Theorem"],
-                one.parts.get("Source", ""),
-                one.status,
-                ", ".join(_tests(one, room)),
-            )
-            for one in found
-        ]
-        heads = ["code", "statement", "source", "status", "tests"]
-        lines += [f"## {room}", "", *table(heads, rows), ""]
-    return "\n".join(lines)
 
 
-_ABOUT = (
-    "Every claim that code makes in its docstring, collected by `python -m evidence.theorems`. "
-    "*Proved*: the proof stands in the docstring or on the page that it names. *Cited*: proved in "
-    "the source. *Corrected*: what was published does not hold as it stands; the docstring, the "
-    "studies and `discreet audit --published` show the counterexample. *Stated*: follows from the "
-    "definition. Tests: the first files that exercise the name."
-)
+@cache
+def _pages() -> tuple[tuple[str, frozenset[str]], ...]:
+    """The pages of theory but for this one, and the names in their marks of code."""
+    return tuple(
+        (path.name, frozenset(_CODE.findall(path.read_text(encoding="utf-8"))))
+        for path in sorted(PAGE.parent.glob("*.md"))
+        if path != PAGE
+    )
 
 
-def _named(node: _Scope, prefix: str) -> Iterator[tuple[_Scope, str]]:
-    if isinstance(node, ast.Module):
-        yield node, ""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            name = f"{prefix}{child.name}"
-            yield child, name
-            yield from _named(child, f"{name}.")
+def _prose(text: str) -> str:
+    """Double marks of code become single ones; what is no code keeps no meaning in Markdown."""
+    pieces = re.split(r"(``.+?``|`[^`]+`)", text)
+    return "".join(
+        f"`{piece.strip('`')}`" if piece.startswith("`") else _plain(piece) for piece in pieces
+    )
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"([*_\[\]<])", r"\\\1", text)
 
 
 def _parts(text: str) -> dict[str, str]:
+    """The paragraphs with a name, and under none the summary."""
     found = list(_PART.finditer(text))
     ends = [*(one.start() for one in found[1:]), len(text)][: len(found)]
-    made: dict[str, str] = {}
+    made = {"": text.partition("\n")[0]}
     for one, end in zip(found, ends, strict=True):
         paragraph = text[one.end() : end].split("\n\n", maxsplit=1)[0]
         made.setdefault(one[1], " ".join(paragraph.split()))
     return made
-
-
-@cache
-def _words() -> tuple[tuple[str, frozenset[str]], ...]:
-    """The words of every test file."""
-    return tuple(
-        (
-            path.relative_to(ROOT / "tests").as_posix(),
-            frozenset(re.findall(r"\w+", path.read_text(encoding="utf-8"))),
-        )
-        for path in sorted((ROOT / "tests").rglob("test_*.py"))
-    )
-
-
-def _tests(one: Theorem, room: str) -> list[str]:
-    """Those that name it, the module's own first."""
-    name = one.name.split(".", maxsplit=1)[0]
-    found = [path for path, words in _words() if name in words]
-    found.sort(key=lambda path: (one.path.stem not in path, not path.startswith(room)))
-    return [f"`{path}`" for path in found[:_MOST_TESTS]]
 
 
 if __name__ == "__main__":

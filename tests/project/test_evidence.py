@@ -144,7 +144,7 @@ def test_what_nobody_can_check_is_listed_with_its_reason(folder):
     beyond = CHECK | {"verdict": "not reproducible", "why": "no data"}
     assert page.write([study(folder, beyond, lacks=("wine.csv",))])
     assert "| x | T1/a: a ∣ b | no data |" in read("index")
-    assert "was not given `wine.csv`" in read("index")
+    assert "read no `wine.csv`" in read("index")
 
 
 def test_a_wrong_verdict_fails_the_evidence(folder):
