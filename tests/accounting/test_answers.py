@@ -124,13 +124,31 @@ GIVEN = {
 }
 
 
-@pytest.mark.parametrize("name", EVENTS)
-def test_an_answer_is_given_again(name):
+def check(name):
     found = answers(EVENTS[name])
     assert found == pytest.approx(GIVEN[name], rel=1e-8, abs=1e-15)
     high, low, above, below, _ = found
     assert low <= high
     assert below <= above
+
+
+SAMPLES = [name for name in EVENTS if "sampled" in name or name == "drawn"]
+SHUFFLES = [name for name in EVENTS if "shuffled" in name]
+
+
+@pytest.mark.parametrize("name", [name for name in EVENTS if name not in SAMPLES + SHUFFLES])
+def test_a_sum_is_worth_what_it_was(name):
+    check(name)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_is_worth_what_it_was(name):
+    check(name)
+
+
+@pytest.mark.parametrize("name", SHUFFLES)
+def test_a_shuffle_is_worth_what_it_was(name):
+    check(name)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from discreet.accounting.parallel import Partition, parallel
 from discreet.accounting.people import GRAIN, LARGEST, LARGEST_RHO, PeopleFilter
 from discreet.accounting.personal import PersonalGuarantee, personal
 from discreet.core import events
-from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
+from discreet.core.errors import BudgetExceeded, InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.events import (
     NOTHING,
     Approx,
@@ -310,6 +310,18 @@ def test_a_renyi_filter_takes_the_order_of_gaussian_noise():
     for bad in ({"epsilon": 0.0, "delta": 0.1}, {"epsilon": 1.0, "delta": 1.0}):
         with pytest.raises(InvalidArgument):
             RenyiFilter(**bad)
+
+
+def test_a_renyi_filter_may_be_spent_to_the_end():
+    first = RenyiFilter(epsilon=1.0, delta=1e-6, orders=(30.0,))
+    first.charge(gdp(0.1))
+    whole = RenyiFilter(epsilon=first.spent, delta=1e-6, orders=(30.0,))
+    whole.charge(gdp(0.1))
+    assert whole.spent == whole.epsilon
+    less = RenyiFilter(epsilon=math.nextafter(first.spent, 0), delta=1e-6, orders=(30.0,))
+    with pytest.raises(BudgetExceeded):
+        less.charge(gdp(0.1))
+    assert less.totals == [0.0]
 
 
 def test_filters_refuse_negative_limits_and_take_zero():
