@@ -91,13 +91,13 @@ def test_table_of_sensitivities(row, relation: Relation) -> None:
     for size in (1, *SIZES):
         if size >= first:
             check_sensitivity(
-                query, claim(size), values=GRID, size=size, relation=relation, norm=norm
+                query, claim(size), values=GRID, rows=size, relation=relation, norm=norm
             )
 
 
 def test_identity_moves_one_coordinate() -> None:
     for norm in ("l1", "l2"):
-        check_sensitivity(list, R, values=GRID, size=3, relation=REPLACE, norm=norm, ordered=True)
+        check_sensitivity(list, R, values=GRID, rows=3, relation=REPLACE, norm=norm, ordered=True)
 
 
 def test_mean_by_the_largest_bound_is_refused() -> None:
@@ -105,14 +105,14 @@ def test_mean_by_the_largest_bound_is_refused() -> None:
     values = [Fraction(-1), Fraction(0), Fraction(1)]
     for n, true in [(3, Fraction(2, 3)), (5, Fraction(2, 5))]:
         with pytest.raises(WrongSensitivity, match="too small"):
-            check_sensitivity(mean, Fraction(1, n), values=values, size=n, relation=REPLACE)
-        check_sensitivity(mean, true, values=values, size=n, relation=REPLACE)
+            check_sensitivity(mean, Fraction(1, n), values=values, rows=n, relation=REPLACE)
+        check_sensitivity(mean, true, values=values, rows=n, relation=REPLACE)
 
 
 def test_deviation_by_range_over_n_is_refused() -> None:
     """M49."""
     with pytest.raises(WrongSensitivity, match="too small"):
-        check_sensitivity(deviation, R / 4, values=GRID, size=4, relation=REPLACE)
+        check_sensitivity(deviation, R / 4, values=GRID, rows=4, relation=REPLACE)
 
 
 def test_grouped_sum_with_a_limit_per_group_is_refused() -> None:
@@ -125,8 +125,8 @@ def test_grouped_sum_with_a_limit_per_group_is_refused() -> None:
     # One unit owns up to six rows: three in each of two groups.
     units = [tuple("a" * i + "b" * j) for i in range(4) for j in range(4)]
     with pytest.raises(WrongSensitivity, match="too small"):
-        check_sensitivity(grouped, 3, values=units, size=2, relation=ADD)
-    check_sensitivity(grouped, 6, values=units, size=2, relation=ADD)
+        check_sensitivity(grouped, 3, values=units, rows=2, relation=ADD)
+    check_sensitivity(grouped, 6, values=units, rows=2, relation=ADD)
 
 
 def test_square_by_the_lower_bound_twice_is_refused() -> None:
@@ -138,9 +138,9 @@ def test_square_by_the_lower_bound_twice_is_refused() -> None:
 
     wrong = max(abs(lower), abs(lower)) ** 2
     with pytest.raises(WrongSensitivity, match="too small"):
-        check_sensitivity(squares, wrong, values=[lower, 50, upper], size=3, relation=ADD)
+        check_sensitivity(squares, wrong, values=[lower, 50, upper], rows=3, relation=ADD)
     right = max(abs(lower), abs(upper)) ** 2
-    check_sensitivity(squares, right, values=[lower, 50, upper], size=3, relation=ADD)
+    check_sensitivity(squares, right, values=[lower, 50, upper], rows=3, relation=ADD)
 
 
 def test_pairing_by_position_is_unstable() -> None:
@@ -151,7 +151,7 @@ def test_pairing_by_position_is_unstable() -> None:
         cells = [(a, b) for a in (0, 1) for b in (0, 1)]
         return tuple(sum(p == c for p in found) for c in cells)
 
-    found = true_sensitivity(pairs, values=[0, 1], size=6, relation=ADD, ordered=True)
+    found = true_sensitivity(pairs, values=[0, 1], rows=6, relation=ADD, ordered=True)
     assert found.value > 2
 
 
@@ -165,33 +165,33 @@ def test_float_sums_near_their_limit_move_further_than_claimed() -> None:
             total += v
         return total - big
 
-    assert true_sensitivity(running, values=[0.0, 1.0], size=2, relation=ADD).value == 0
-    assert true_sensitivity(running, values=[0.0, 1.5], size=2, relation=ADD).value > 1.5
+    assert true_sensitivity(running, values=[0.0, 1.0], rows=2, relation=ADD).value == 0
+    assert true_sensitivity(running, values=[0.0, 1.5], rows=2, relation=ADD).value > 1.5
 
 
 def test_nan_and_a_changed_length_are_infinitely_far() -> None:
     values = [0.0, math.nan]
-    assert true_sensitivity(sum, values=values, size=1, relation=ADD).value == math.inf
-    assert true_sensitivity(list, values=[0], size=2, relation=ADD).value == math.inf
+    assert true_sensitivity(sum, values=values, rows=1, relation=ADD).value == math.inf
+    assert true_sensitivity(list, values=[0], rows=2, relation=ADD).value == math.inf
 
 
 def test_a_claim_that_is_not_attained_needs_a_reason() -> None:
     with pytest.raises(WrongSensitivity, match="not attained"):
-        check_sensitivity(sum, 2 * R, values=GRID, size=2, relation=REPLACE)
+        check_sensitivity(sum, 2 * R, values=GRID, rows=2, relation=REPLACE)
     found = check_sensitivity(
-        sum, 2 * R, values=GRID, size=2, relation=REPLACE, slack="rounded up to a power of two"
+        sum, 2 * R, values=GRID, rows=2, relation=REPLACE, slack="rounded up to a power of two"
     )
     assert found.value == R
     assert found.pairs == 4 * 6
     with pytest.raises(NotCertified):
-        check_sensitivity(sum, R / 2, values=GRID, size=2, relation=REPLACE)
+        check_sensitivity(sum, R / 2, values=GRID, rows=2, relation=REPLACE)
 
 
 def test_numpy_answers_are_read() -> None:
     found = true_sensitivity(
         lambda x: np.bincount(np.array(x, dtype=int), minlength=3),
         values=[0, 1, 2],
-        size=3,
+        rows=3,
         relation=REPLACE,
     )
     assert found.value == 2
@@ -202,11 +202,11 @@ def test_every_pair_is_a_pair_of_neighbours_and_none_is_left_out(relation: Relat
     values, size = (0, 1, 2), 3
     found = {
         frozenset((tuple(sorted(a)), tuple(sorted(b))))
-        for a, b in neighbours(values, size=size, relation=relation)
+        for a, b in neighbours(values, rows=size, relation=relation)
     }
     ordered = {
         frozenset((tuple(sorted(a)), tuple(sorted(b))))
-        for a, b in neighbours(values, size=size, relation=relation, ordered=True)
+        for a, b in neighbours(values, rows=size, relation=relation, ordered=True)
     }
     assert found == ordered
     gap = 1 if relation is ADD else 0
@@ -215,8 +215,8 @@ def test_every_pair_is_a_pair_of_neighbours_and_none_is_left_out(relation: Relat
 
 def test_bad_arguments_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="values"):
-        true_sensitivity(sum, values=[], size=1, relation=ADD)
-    with pytest.raises(InvalidArgument, match="size"):
-        true_sensitivity(sum, values=[1], size=2, relation=Relation.LOCAL)
+        true_sensitivity(sum, values=[], rows=1, relation=ADD)
+    with pytest.raises(InvalidArgument, match="rows"):
+        true_sensitivity(sum, values=[1], rows=2, relation=Relation.LOCAL)
     with pytest.raises(InvalidArgument, match="claimed"):
-        check_sensitivity(sum, math.nan, values=[1], size=2, relation=ADD)
+        check_sensitivity(sum, math.nan, values=[1], rows=2, relation=ADD)

@@ -121,8 +121,8 @@ def test_students_that_cannot_learn_are_refused():
     items, _, labels = labelled([0, 3], plan.guarantee)
     with pytest.raises(InvalidArgument, match="predict_proba"):
         train_student(LinearSVC(), items, labels, semi_supervised=True)
-    with pytest.raises(InvalidArgument, match="confidence"):
-        train_student(LogisticRegression(), items, labels, semi_supervised=True, confidence=1)
+    with pytest.raises(InvalidArgument, match="threshold"):
+        train_student(LogisticRegression(), items, labels, semi_supervised=True, threshold=1)
     with pytest.raises(InvalidArgument, match="300 items"):
         train_student(LogisticRegression(), items[:10], labels)
     _, _, silent = labelled([], plan.guarantee)

@@ -166,7 +166,7 @@ def test_sensitivities_hold(method, grouped, relation, limits):
                     lambda data, one=one: exact(data, one).tolist(),
                     claim,
                     values=UNITS,
-                    size=1,
+                    rows=1,
                     relation=relation,
                     norm=norm,
                     slack="blocks that hold all bins cannot move under replacement",
@@ -196,7 +196,7 @@ def test_a_tree_that_claims_too_little_is_found():
 
     with pytest.raises(WrongSensitivity):
         check_sensitivity(
-            exact, one.move.l1 - 1, values=UNITS, size=1, relation=Relation.ADD_REMOVE
+            exact, one.move.l1 - 1, values=UNITS, rows=1, relation=Relation.ADD_REMOVE
         )
 
 

@@ -42,7 +42,7 @@ def true_sensitivity(
     query: Query,
     *,
     values: Iterable[Any],
-    size: int,
+    rows: int,
     relation: Relation,
     norm: Norm = "l1",
     ordered: bool = False,
@@ -50,8 +50,8 @@ def true_sensitivity(
     """The largest distance of the query's answers on any two neighbours of at most this size.
 
     ``values`` are all the contributions that one unit of privacy can make (numbers, or tuples of
-    rows); ``size`` is the size of the larger data set of each pair. Under ADD_REMOVE the other one
-    is one smaller, under REPLACE_ONE equal, under LOCAL ``size`` must be 1. ``ordered=True``
+    rows); ``rows`` is the size of the larger data set of each pair. Under ADD_REMOVE the other one
+    is one smaller, under REPLACE_ONE equal, under LOCAL ``rows`` must be 1. ``ordered=True``
     tries every order of the records, for queries that depend on it.
 
     Theorem: exact for the query restricted to these values and this size; a lower bound on the
@@ -61,7 +61,7 @@ def true_sensitivity(
     best = Sensitivity(value=0, left=(), right=(), pairs=0)
     pairs = 0
     answers: dict[Data, tuple[Any, ...]] = {}
-    for left, right in neighbours(values, size=size, relation=relation, ordered=ordered):
+    for left, right in neighbours(values, rows=rows, relation=relation, ordered=ordered):
         for data in (left, right):
             if data not in answers:
                 answers[data] = _vector(query(data))
@@ -77,7 +77,7 @@ def check_sensitivity(
     claimed: float | Fraction,
     *,
     values: Iterable[Any],
-    size: int,
+    rows: int,
     relation: Relation,
     norm: Norm = "l1",
     ordered: bool = False,
@@ -89,7 +89,7 @@ def check_sensitivity(
     """
     claim = finite("claimed", claimed)
     found = true_sensitivity(
-        query, values=values, size=size, relation=relation, norm=norm, ordered=ordered
+        query, values=values, rows=rows, relation=relation, norm=norm, ordered=ordered
     )
     true = found.value
     shown = f"on {found.left} and {found.right} the answers differ by {float(true):.6g}"
@@ -107,15 +107,15 @@ def check_sensitivity(
 
 
 def neighbours(
-    values: Iterable[Any], *, size: int, relation: Relation, ordered: bool = False
+    values: Iterable[Any], *, rows: int, relation: Relation, ordered: bool = False
 ) -> Iterator[tuple[Data, Data]]:
     """All pairs of neighbouring data sets; unordered data sets are listed once, sorted by value."""
     domain = tuple(dict.fromkeys(values))
-    size = count("size", size)
+    size = count("rows", rows)
     if not domain:
         raise InvalidArgument("values must not be empty: give what one unit can contribute.")
     if relation is Relation.LOCAL and size != 1:
-        raise InvalidArgument(f"size must be 1 in the local model, got {size}.")
+        raise InvalidArgument(f"rows must be 1 in the local model, got {size}.")
     if ordered:
         yield from _ordered(domain, size, relation)
         return

@@ -20,14 +20,14 @@ def train_student(
     labels: Labels,
     *,
     semi_supervised: bool = False,
-    confidence: float = 0.9,
+    threshold: float = 0.9,
 ) -> Any:
     """A classifier trained on the public items that have a label.
 
     Theorem: the student has the guarantee of the labels. Proof: post-processing.
 
     ``semi_supervised``: the student also labels the items without an answer of which it is at
-    least ``confidence`` sure, and goes on from there (self-training; the estimator needs
+    least ``threshold`` sure, and goes on from there (self-training; the estimator needs
     ``predict_proba``). ``X`` holds all public items, in the order in which they were asked; those
     after the end of the run count as unanswered.
     """
@@ -43,7 +43,7 @@ def train_student(
         return clone(estimator).fit(items[told], target[told])
     if not hasattr(estimator, "predict_proba"):
         raise InvalidArgument("semi_supervised needs an estimator with predict_proba.")
-    if not 0 < confidence < 1:
-        raise InvalidArgument(f"confidence must lie in (0, 1), got {confidence}.")
-    learner = SelfTrainingClassifier(clone(estimator), threshold=confidence)
+    if not 0 < threshold < 1:
+        raise InvalidArgument(f"threshold must lie in (0, 1), got {threshold}.")
+    learner = SelfTrainingClassifier(clone(estimator), threshold=threshold)
     return learner.fit(items, target)
