@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -107,14 +106,14 @@ def summary(found: list[Cell]) -> str:
 def markdown(found: list[Cell]) -> list[str]:
     """One line for each cell."""
     head = ["function", "ε", "learned", "expected", "plain Laplace", "constant", "best other"]
-    lines = [_line([*head, "ratio to best", "chosen on public data"])]
-    lines.append(_line(["---", *["---:"] * 5, "---", "---:", "---"]))
+    lines = [page.line([*head, "ratio to best", "chosen on public data"])]
+    lines.append(page.line(["---", *["---:"] * 5, "---", "---:", "---"]))
     for cell in found:
         base = cell.baselines
         others = {k: v for k, v in base.items() if k not in ("plain Laplace", "constant")}
         other = min(others, key=others.__getitem__, default=None)
         lines.append(
-            _line(
+            page.line(
                 [
                     cell.box,
                     f"{cell.epsilon:g}",
@@ -129,10 +128,6 @@ def markdown(found: list[Cell]) -> list[str]:
             )
         )
     return lines
-
-
-def _line(parts: Iterable[str]) -> str:
-    return "| " + " | ".join(parts) + " |"
 
 
 def draw(found: list[Cell], target: Path) -> None:

@@ -104,10 +104,11 @@ def _markdown(rows: list[Row], suite: str) -> list[str]:
     shown = _used(rows, suite)
     cells = [[_text(row.get(key)) for key in shown.values()] for row in rows]
     marks = ["---" if heading in ("case", "peer", "note") else "---:" for heading in shown]
-    return [_line(shown), _line(marks), *(_line(row) for row in cells)]
+    return [line(shown), line(marks), *(line(row) for row in cells)]
 
 
-def _line(cells: Iterable[str]) -> str:
+def line(cells: Iterable[str]) -> str:
+    """A row of a table in Markdown."""
     return "| " + " | ".join(cells) + " |"
 
 

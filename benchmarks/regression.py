@@ -125,7 +125,7 @@ def markdown(found: list[Cell]) -> list[str]:
     names = [name for name in MARKS if any(name in cell.errors for cell in found)]
     head = ["table", "rows x features", "ε", *names, "midpoint", "method", "forecast"]
     marks = ["---", "---", "---:", *["---:"] * len(names), "---:", "---", "---:"]
-    lines = [_line(head), _line(marks)]
+    lines = [page.line(head), page.line(marks)]
     for cell in found:
         least = min(cell.errors.values())
         shown = [
@@ -138,12 +138,8 @@ def markdown(found: list[Cell]) -> list[str]:
         ]
         size = f"{cell.rows} x {cell.features}"
         tail = [f"{cell.midpoint:.3g}", cell.chosen, f"{cell.forecast:.3g}"]
-        lines.append(_line([cell.table, size, f"{cell.epsilon:g}", *shown, *tail]))
+        lines.append(page.line([cell.table, size, f"{cell.epsilon:g}", *shown, *tail]))
     return lines
-
-
-def _line(parts: Iterable[str]) -> str:
-    return "| " + " | ".join(parts) + " |"
 
 
 def draw(found: list[Cell], target: Path) -> None:
