@@ -32,6 +32,8 @@ class Integers:
     upper: int
 
     def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            check.count(name, getattr(self, name), minimum=-(2**63))
         _sized(self.upper - self.lower + 1)
 
     @property
@@ -72,6 +74,10 @@ class Dates:
     upper: dt.date
 
     def __post_init__(self) -> None:
+        for name in ("lower", "upper"):
+            given = getattr(self, name)
+            if not isinstance(given, dt.date):
+                raise InvalidArgument(f"{name} must be a date, got {type(given).__name__}.")
         _sized((self.upper - self.lower).days + 1)
 
     @property
@@ -111,7 +117,7 @@ class Bins:
     edges: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        _sized(len(self.edges) - 1)
+        _sized(len(check.listed("edges", self.edges)) - 1)
         pairs = zip(self.edges, self.edges[1:], strict=False)
         if not all(math.isfinite(edge) for edge in self.edges) or any(a >= b for a, b in pairs):
             raise InvalidArgument("edges must be finite and increase.")
@@ -159,7 +165,7 @@ class Ordered:
     labels: tuple[str | int, ...]
 
     def __post_init__(self) -> None:
-        _sized(len(self.labels))
+        _sized(len(check.listed("labels", self.labels)))
         if len(set(self.labels)) != len(self.labels):
             raise InvalidArgument("labels must differ from each other.")
 
@@ -196,6 +202,16 @@ class Ordered:
 
 
 Domain: TypeAlias = Integers | Dates | Bins | Ordered
+
+
+def declared(domain: Domain) -> Domain:
+    """The domain itself; an error if it is something else."""
+    if not isinstance(domain, Integers | Dates | Bins | Ordered):
+        raise InvalidArgument(
+            "domain must be declared, such as local.Integers(lower=0, upper=63); got "
+            f"{type(domain).__name__}."
+        )
+    return domain
 
 
 def integers(lower: int, upper: int) -> Integers:
