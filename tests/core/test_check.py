@@ -188,3 +188,16 @@ def test_a_misspelt_argument_is_named():
     check.known(["delta"], ("epsilon", "delta"))
     with pytest.raises(InvalidArgument, match="no argument 'eps'; there are epsilon, delta"):
         check.known(["delta", "eps"], ("epsilon", "delta"))
+
+
+def test_a_map_is_no_list():
+    assert check.mapped("columns", {"a": 1}) == {"a": 1}
+    with pytest.raises(InvalidArgument, match="columns must be a dict, got list"):
+        check.mapped("columns", ["a"])
+
+
+def test_maps_are_maps():
+    given = {"a": 1}
+    assert check.mapped("columns", given) is given
+    with pytest.raises(InvalidArgument, match=r"columns must be a dict, got list\."):
+        check.mapped("columns", ["a"])
