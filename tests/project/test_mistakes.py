@@ -1,12 +1,13 @@
 """What newcomers get wrong: refused by name, with the remedy, before anything is read or spent."""
 
 import random
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 import discreet
-from discreet import Relation, ask, col
+from discreet import Relation, ask, col, disclosure, learned, local
 
 COLUMNS = {
     "age": discreet.integer(lower=0, upper=120),
@@ -133,3 +134,64 @@ def test_a_question_that_cannot_be_answered(file, account, ask_it, words):
 )
 def test_a_column_that_cannot_be_declared(call, words):
     refused(call, words)
+
+
+DAY = local.Integers(lower=0, upper=63)
+COLOURS = local.grr(categories=4, epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: local.grr(categories=["a", "b"], epsilon=1), "categories must be a whole number"),
+        (lambda: COLOURS.encode(9), "value must hold whole numbers from 0 to 3"),
+        (lambda: COLOURS.encode("red"), "value must hold integers"),
+        (lambda: local.Aggregate(None), "randomiser must be one, such as discreet.local.oue"),
+        (lambda: local.Aggregate(COLOURS).add(5), "reports must be a list, got int"),
+        (lambda: local.Aggregate(COLOURS).merge(1), "other must be an aggregate, got int"),
+        (lambda: local.tree(domain=64, epsilon=1), "domain must be declared, such as local.Int"),
+        (lambda: local.flat(domain=[1], epsilon=1), "domain must be declared, such as local.Int"),
+        (lambda: local.Integers(lower="a", upper=1), "lower must be a whole number, got str"),
+        (lambda: local.Integers(lower=5, upper=1), "in increasing order"),
+        (lambda: local.Dates(lower="2020-01-01", upper="x"), "lower must be a date, got str"),
+        (lambda: local.Bins(edges=3), "edges must be a list, got int"),
+        (lambda: local.Ordered(labels="abc"), "labels must be a list, got str"),
+        (lambda: local.plan_local(DAY, "every", epsilon=1, clients=9), "one of all, points"),
+        (lambda: local.plan_local(64, "all", epsilon=1, clients=9), "domain must be declared"),
+        (lambda: local.several(columns=["a"], epsilon=1), "columns must be a dict, got list"),
+        (lambda: local.several(columns={"a": 5}, epsilon=1), "columns must be a list, got int"),
+    ],
+)
+def test_a_collection_that_cannot_be_made(call, words):
+    refused(call, words)
+
+
+def test_workloads_have_the_same_names_with_and_without_a_server():
+    for name in ("all", "points", "prefixes"):
+        plan = local.plan_local(DAY, name, epsilon=1, clients=100)
+        assert plan.workload == discreet.plan_ranges(64, name, epsilon=1).workload
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: disclosure.assess([1], quasi=["age"]), "frame must be a data frame"),
+        (lambda: disclosure.intervals(3), "edges must be a list, got int"),
+        (lambda: disclosure.prefixes(5, keep=3), "keep must be a list, got int"),
+        (lambda: disclosure.categories(["a"]), "maps must be a dict, got list"),
+        (lambda: disclosure.pram(5), "matrix must be a list, got int"),
+        (lambda: disclosure.histogram([1.0], edges=3), "edges must be a list, got int"),
+        (
+            lambda: disclosure.sampled_table(columns=["age"], rate=0.1, k=5, epsilon=1),
+            "columns must be a dict, got list",
+        ),
+    ],
+)
+def test_a_table_that_cannot_be_disclosed(call, words):
+    refused(call, words)
+
+
+@pytest.mark.parametrize("room", [local, disclosure, learned])
+def test_completion_offers_no_modules(room):
+    assert dir(room) == sorted(room.__all__)
+    assert not [name for name in dir(room) if isinstance(getattr(room, name), ModuleType)]

@@ -86,3 +86,8 @@ __all__ = [
     "width_after",
     "worst_delta",
 ]
+
+
+def __dir__() -> list[str]:
+    """What completion offers: the public names, not the modules that hold them."""
+    return __all__

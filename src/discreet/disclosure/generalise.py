@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from discreet.core.check import count, probability
+from discreet.core.check import count, mapped, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.disclosure.classes import Flags, Ints, together
@@ -147,7 +147,7 @@ def _chosen(
 
 def _checked(frame: object, quasi: Mapping[str, Hierarchy], others: Sequence[str]) -> Frame:
     table = opened(frame)
-    if not quasi:
+    if not mapped("quasi", quasi):
         raise InvalidArgument("quasi must name at least one column with its hierarchy.")
     named(table, "quasi", list(quasi))
     named(table, "sensitive and keep", others)

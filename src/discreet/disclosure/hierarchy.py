@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from discreet.core.check import count, finite
+from discreet.core.check import count, finite, listed, mapped
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.data.encode import by_value, texts
 from discreet.disclosure.classes import Floats, Ints
@@ -165,7 +165,7 @@ def intervals(*levels: Iterable[float]) -> Intervals:
         raise InvalidArgument("intervals takes the edges of at least one level, got none.")
     read: list[tuple[float, ...]] = []
     for edges in levels:
-        found = tuple(float(finite("edges", edge)) for edge in edges)
+        found = tuple(float(finite("edges", edge)) for edge in listed("edges", edges))
         if len(found) < 2 or any(a >= b for a, b in pairwise(found)):
             raise InvalidArgument("edges must be at least two numbers in increasing order.")
         if read and (not set(found) <= set(read[-1]) or _ends(found) != _ends(read[-1])):
@@ -188,7 +188,7 @@ def categories(*maps: Mapping[Any, str]) -> Categories:
     """
     read: list[Mapping[str, str]] = []
     for given in maps:
-        if not given:
+        if not mapped("maps", given):
             raise InvalidArgument("maps must not be empty: each leads one level on, finest first.")
         step = {name(key): name(value) for key, value in given.items()}
         if read and not set(read[-1].values()) <= set(step):
@@ -204,7 +204,7 @@ def prefixes(length: int, *, keep: Iterable[int]) -> Prefixes:
     3
     """
     whole = count("length", length)
-    read = tuple(count("keep", n) for n in keep)
+    read = tuple(count("keep", n) for n in listed("keep", keep))
     decreasing = all(a > b for a, b in zip((whole, *read), read, strict=False))
     if not read or not decreasing:
         raise InvalidArgument(f"keep must be decreasing numbers below length={whole}.")

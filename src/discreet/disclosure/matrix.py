@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import probability
+from discreet.core.check import listed, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.disclosure.classes import Floats, Ints
@@ -184,7 +184,10 @@ def pram(matrix: Sequence[Sequence[Number]]) -> Pram:
     >>> pram([[0.8, 0.2], [0.2, 0.8]])
     Pram(2 categories, kept with chance 0.8 to 0.8; a category tells epsilon 1.386 of its original)
     """
-    rows = [[probability("matrix", entry) for entry in row] for row in matrix]
+    rows = [
+        [probability("matrix", entry) for entry in row]
+        for row in (listed("matrix", one) for one in listed("matrix", matrix))
+    ]
     if not rows or any(len(row) != len(rows) for row in rows):
         raise InvalidArgument("matrix must be square, one row for each category.")
     for row in rows:

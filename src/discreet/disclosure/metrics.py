@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count, finite
+from discreet.core.check import count, finite, listed
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.disclosure.classes import Floats, Ints
 
@@ -121,7 +121,7 @@ def sample(name: str, values: ArrayLike) -> Floats:
 
 def checked_edges(edges: Iterable[float]) -> Floats:
     """Increasing edges of bins."""
-    found = np.array([float(finite("edges", edge)) for edge in edges])
+    found = np.array([float(finite("edges", edge)) for edge in listed("edges", edges)])
     if len(found) < 2 or not (np.diff(found) > 0).all():
         raise InvalidArgument("edges must be at least two numbers in increasing order.")
     return found

@@ -17,7 +17,7 @@ from scipy import special
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import count, positive, probability
+from discreet.core.check import count, mapped, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number, exp_minus
 from discreet.core.relation import Relation
@@ -134,7 +134,8 @@ def sampled_table(
     Needs: epsilon >= -ln(1 - rate); one row for each person; the sample, the number of rows left
         out and the number of rows stay secret; maps chosen without looking at the data.
     """
-    if not columns or not all(isinstance(step, Step) for step in columns.values()):
+    steps = mapped("columns", columns).values()
+    if not columns or not all(isinstance(step, Step) for step in steps):
         raise InvalidArgument("columns must map names to steps: at(intervals(...), level).")
     if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
         raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")

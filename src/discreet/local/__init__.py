@@ -81,3 +81,8 @@ __all__ = [
     "tree",
     "trust_ladder",
 ]
+
+
+def __dir__() -> list[str]:
+    """What completion offers: the public names, not the modules that hold them."""
+    return __all__

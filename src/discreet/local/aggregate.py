@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.core import check
 from discreet.core.errors import InvalidArgument
 from discreet.local.catalogue import from_description
 from discreet.mechanisms.local.randomiser import Randomiser, Reports
@@ -31,6 +32,11 @@ class Aggregate:
     __hash__ = None  # type: ignore[assignment]  # it changes
 
     def __init__(self, randomiser: Randomiser) -> None:
+        if not isinstance(randomiser, Randomiser):
+            raise InvalidArgument(
+                "randomiser must be one, such as discreet.local.oue(categories=9, epsilon=1); got "
+                f"{type(randomiser).__name__}."
+            )
         self.randomiser = randomiser
         self.counts = np.zeros(randomiser.size, dtype=np.int64)
         self.reports = 0
@@ -79,14 +85,17 @@ class Aggregate:
             whole = len(joined) - len(joined) % width
             self.refused += whole < len(joined)  # the last one was cut off
             return np.frombuffer(joined[:whole], dtype=np.uint8).reshape(-1, width)
-        if not all(isinstance(report, (bytes, bytearray, memoryview)) for report in reports):
+        listed = check.listed("reports", reports)
+        if not all(isinstance(report, (bytes, bytearray, memoryview)) for report in listed):
             raise InvalidArgument("reports must be bytes, a list of bytes, or an array of uint8.")
-        fitting = [report for report in map(bytes, reports) if len(report) == width]
-        self.refused += len(reports) - len(fitting)
+        fitting = [report for report in map(bytes, listed) if len(report) == width]
+        self.refused += len(listed) - len(fitting)
         return np.frombuffer(b"".join(fitting), dtype=np.uint8).reshape(-1, width)
 
     def merge(self, other: Aggregate) -> Aggregate:
         """Take over the counts of another aggregate of the same collection."""
+        if not isinstance(other, Aggregate):
+            raise InvalidArgument(f"other must be an aggregate, got {type(other).__name__}.")
         if self.randomiser != other.randomiser:
             raise InvalidArgument(
                 "Both aggregates must belong to the same collection, got "

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.core import canonical
-from discreet.core.check import count, positive
+from discreet.core.check import count, listed, mapped, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.mechanisms.local.best import best_mean
@@ -170,7 +170,7 @@ def several(
     Source: Wang et al. 2019.
     Needs: 1 to 255 columns; lower < upper; numbers outside count as the nearer bound.
     """
-    if not 1 <= len(columns) <= MOST_COLUMNS:
+    if not 1 <= len(mapped("columns", columns)) <= MOST_COLUMNS:
         raise InvalidArgument(f"columns must name 1 to {MOST_COLUMNS} columns with their bounds.")
     eps = positive("epsilon", epsilon)
     ends = tuple((name, *_ends(name, columns[name])) for name in sorted(columns))
@@ -206,7 +206,7 @@ def _of(ends: tuple[tuple[str, Fraction, Fraction], ...], epsilon: Fraction, tol
 
 
 def _ends(name: str, pair: Sequence[Number]) -> tuple[Fraction, Fraction]:
-    if len(pair) != 2:
+    if len(listed("columns", pair)) != 2:
         raise InvalidArgument(f"columns must give {name!r} a pair: its lower and upper bound.")
     return bounds(*pair)
 

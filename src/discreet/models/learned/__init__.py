@@ -28,3 +28,8 @@ __all__ = [
     "private_outputs",
     "wrap",
 ]
+
+
+def __dir__() -> list[str]:
+    """What completion offers: the public names, not the modules that hold them."""
+    return __all__
