@@ -241,6 +241,61 @@ def test_sums_read_as_no_less():
     assert composition._basic_delta(Approx(F(1), F(1, 10)), F(99, 100)) == math.inf
 
 
+def asked(event, **more):
+    return [name for name, _ in composition.epsilon(event, delta=1e-6, **more).others]
+
+
+def test_accountants_that_cannot_win_are_not_asked():
+    three = ["basic composition", "the exact profile", "privacy-loss distributions"]
+    exact = Composed(((LaplaceNoise(F(2)), 2), (Sampled(F(1, 2), Gdp(F(1))), 1)))
+    assert asked(exact) == three
+    assert asked(exact, compare=True) == [*three, "Rényi divergences"]
+    for curve in (
+        Composed(((BoundedRange(F(1)), 2),)),
+        Composed(((Zcdp(F(1)), 1), (Pure(F(1)), 1))),
+        Composed(((DiscreteGaussian(F(25), F(5), 7), 1), (Pure(F(1)), 1))),
+        Composed(((Group(2, Sampled(F(1, 2), Gdp(F(1)))), 1), (Pure(F(1)), 1))),
+    ):
+        assert asked(curve) == [*three, "Rényi divergences"]
+    # What the others cannot say is asked, too.
+    huge = Composed(((Gdp(F(1)), 1), (Pure(F(401)), 2)))
+    assert asked(huge) == [*three, "Rényi divergences"]
+
+
+def test_numbers_and_their_theorems():
+    answer = composition.epsilon(Composed(((Gdp(F(1, 4)), 3),)), delta=1e-6)
+    assert answer.by == "the exact profile"
+    assert answer.value == pytest.approx(
+        conversion.gaussian_epsilon(1e-6, mu=math.sqrt(3) / 4), rel=1e-9
+    )
+    small = composition.epsilon(Composed(((Pure(F(1, 10)), 2),)), delta=0)
+    assert (small.value, small.by) == (0.2, "basic composition")
+    assert composition.delta(Gdp(F(100)), epsilon=0).value <= 1
+    assert composition.delta(Composed(((Pure(F(401)), 2),)), epsilon=1).value == 1
+
+
+def test_what_is_attained_is_bracketed_to_nine_digits():
+    for event in (
+        Gdp(F(1)),
+        Composed(((Gdp(F(1)), 3),)),
+        LaplaceNoise(F(2)),
+        Sampled(F(1, 10), LaplaceNoise(F(1, 2))),
+        TruncatedLaplace(F(2), 1, 30),
+    ):
+        low, high = composition.bounds(event, delta=1e-4)
+        assert high * (1 - 2e-9) <= low <= high
+    for event in (Zcdp(F(1, 10)), BoundedRange(F(1)), Either((Gdp(F(1)), Pure(F(2))))):
+        low, high = composition.bounds(event, delta=1e-4)
+        assert low < high * (1 - 1e-6)
+
+
+def test_the_solved_epsilon():
+    assert composition.solve_epsilon(lambda e: 0.5 - e, 0.5) == 0
+    assert composition.solve_epsilon(lambda e: 10.0 - e, 0.5) == pytest.approx(9.5, rel=1e-11)
+    assert composition.solve_epsilon(lambda _: 1.0, 0.5) == math.inf
+    assert composition.solve_epsilon(lambda e: 5e5 - e, 0.5) == pytest.approx(5e5)
+
+
 # ── zCDP of events ───────────────────────────────────────────────────────────
 
 RHO = [

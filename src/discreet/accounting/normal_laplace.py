@@ -84,7 +84,7 @@ class NormalLaplace:
         if level == 0.5:
             return 0.0
         tail = min(level, 1 - level)
-        high = 1.0 * math.sqrt(self.variance)
+        high = math.sqrt(self.variance)
         while float(self.sf(high)) > tail:
             high *= 2
         root = float(
