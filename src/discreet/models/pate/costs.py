@@ -190,9 +190,7 @@ def diagnose(
     ``answered`` says of each row of ``counts`` whether it was; ``shares``: units, as
     ``Assignment.shares``. Many rows are put together by errors rounded up by less than 1 %.
     """
-    found, told = as_counts(counts), np.asarray(answered, dtype=bool)
-    if told.shape != found.shape[:1]:
-        raise InvalidArgument("answered must say of each row of counts whether it was answered.")
+    found, told = told_rows(counts, answered)
     a = np.asarray(orders, dtype=np.float64)
     errors, times = _together(
         log_error(found[told], sigma=rule.sigma_votes), classes=found.shape[1]
@@ -207,9 +205,23 @@ def diagnose(
             share=share,
             orders=a,
         )
-        asked = len(found) * share**2 * a / (2 * float(rule.sigma_threshold) ** 2)
-        curves[name] = times @ votes + asked
+        curves[name] = times @ votes + question_costs(len(found), share, rule=rule, orders=a)
     return Diagnosis(orders=a, curves=curves)
+
+
+def told_rows(
+    counts: ArrayLike, answered: ArrayLike
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Counts, and of each row whether it was answered."""
+    found, told = as_counts(counts), np.asarray(answered, dtype=bool)
+    if told.shape != found.shape[:1]:
+        raise InvalidArgument("answered must say of each row of counts whether it was answered.")
+    return found, told
+
+
+def question_costs(asked: int, share: float, *, rule: Confident, orders: Floats) -> Floats:
+    """So many questions at their fixed price, to a level with this share."""
+    return asked * share**2 * orders / (2 * float(rule.sigma_threshold) ** 2)
 
 
 def _together(errors: Floats, *, classes: int) -> tuple[Floats, NDArray[np.int64]]:

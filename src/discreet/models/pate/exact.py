@@ -16,9 +16,9 @@ import scipy.special as sp
 from numpy.typing import ArrayLike
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.pate.aggregate import Confident, as_counts
+from discreet.models.pate.aggregate import Confident
 from discreet.models.pate.assignment import UNITS
-from discreet.models.pate.costs import ORDERS, Diagnosis
+from discreet.models.pate.costs import ORDERS, Diagnosis, question_costs, told_rows
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.law import Floats
 
@@ -144,16 +144,14 @@ def diagnose_exactly(
 
     Needs: weighting; copies of a record in several teachers move apart (`exact_cost`).
     """
-    found, told = as_counts(counts), np.asarray(answered, dtype=bool)
-    if told.shape != found.shape[:1]:
-        raise InvalidArgument("answered must say of each row of counts whether it was answered.")
+    found, told = told_rows(counts, answered)
     a = np.asarray(orders, dtype=np.float64)
     # Which class has which count does not matter.
     kinds, times = np.unique(np.sort(found[told], axis=1), axis=0, return_counts=True)
     curves = {}
     for name, units in shares.items():
         share = units / UNITS
-        total = len(found) * share**2 * a / (2 * float(rule.sigma_threshold) ** 2)
+        total = question_costs(len(found), share, rule=rule, orders=a)
         for kind, often in zip(kinds if share else [], times, strict=False):
             both = exact_cost(kind / UNITS, sigma=float(rule.sigma_votes), share=share, orders=a)
             total = total + often * np.maximum(*both)

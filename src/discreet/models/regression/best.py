@@ -10,7 +10,7 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
-from discreet.core.relation import Relation
+from discreet.core.relation import Relation, trusted
 from discreet.ledger.account import Account
 from discreet.ledger.charged import charged
 from discreet.models.inputs import (
@@ -27,7 +27,6 @@ from discreet.models.inputs import (
 from discreet.models.regression.choose import METHODS, WIDTH, choose
 from discreet.models.regression.fitted import LinearEstimator
 from discreet.models.regression.moments import gaussian_budget
-from discreet.models.regression.quantiles import supported
 from discreet.models.regression.tables import ArrayRows
 from discreet.models.regression.task import Method, Noises, Task, strength
 from discreet.noise.bits import Bits
@@ -95,10 +94,6 @@ class BestLinearRegression(LinearEstimator):
             )
         if not 0 < float(self.rows) < float("inf"):
             raise InvalidArgument(f"rows must be a positive number, got {self.rows}.")
-        if not supported(self.relation):
-            raise InvalidArgument(
-                f"relation must be ADD_REMOVE or REPLACE_ONE, got {self.relation!r}."
-            )
         lower, upper = bounds_of("bounds", self.bounds, columns=features, names=names)
         least, most = bounds_of("target_bounds", self.target_bounds, columns=1)
         with np.errstate(over="ignore"):
@@ -111,7 +106,7 @@ class BestLinearRegression(LinearEstimator):
             target=(float(least[0]), float(most[0])),
             rows=float(self.rows),
             mu=strength(gaussian_budget(epsilon=self.epsilon, delta=self.delta, rho=self.rho)),
-            relation=self.relation,
+            relation=trusted(self.relation),
             rows_per_unit=check.count("rows_per_unit", self.rows_per_unit),
         )
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.models.inputs import Floats
 from discreet.models.regression.descent import coded, descend, gradient_square, noisy_gram
-from discreet.models.regression.gradient import PRODUCTS, RADIUS, norm_counts
+from discreet.models.regression.gradient import PRODUCTS, RADIUS, row_radius
 from discreet.models.regression.guard import (
     INTERCEPT,
     target_level,
@@ -126,10 +126,13 @@ class Boosted:
         loose = self.looseness(task)
         lower = np.maximum(task.lower, centre - _KEPT * loose * scale)
         upper = np.minimum(task.upper, centre + _KEPT * loose * scale)
-        top = np.array([_KEPT * loose * math.sqrt(task.features)])
-        piece = partial(norm_counts, lower, upper, centre, scale, top)
-        counts = rows.add_up(piece, start=empty(RADII))
-        (mechanism,) = noises.choices(RADIUS)
+        reach = row_radius(
+            rows,
+            _KEPT * loose * math.sqrt(task.features),
+            box=(lower, upper, centre, scale),
+            noises=noises,
+            bits=bits,
+        )
         return RowMap(
             lattice=self._lattice(task),
             mapping="ball",
@@ -137,7 +140,7 @@ class Boosted:
             upper=upper,
             centre=centre,
             scale=scale,
-            radius=loose * radius(counts, float(top[0]), mechanism=mechanism, bits=bits),
+            radius=loose * reach,
             target_centre=np.array([level]),
             target_half=np.array([_TARGET_KEPT * loose * spread]),
         )

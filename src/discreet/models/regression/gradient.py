@@ -81,7 +81,13 @@ class Gradient:
             upper=task.upper,
             centre=centre,
             scale=task.half,
-            radius=self._radius(rows, task, centre, noises=noises, bits=bits),
+            radius=row_radius(
+                rows,
+                2 * math.sqrt(task.features),
+                box=(task.lower, task.upper, centre, task.half),
+                noises=noises,
+                bits=bits,
+            ),
             target_centre=np.array([level]),
             target_half=np.array([_KEPT * spread]),
         )
@@ -114,21 +120,29 @@ class Gradient:
         shift = np.clip(noisy / (_STEPS * max(task.rows, 1.0)), -1.0, 1.0)
         return np.asarray(task.middle + task.half * shift)
 
-    def _radius(
-        self, rows: Rows, task: Task, centre: Floats, *, noises: Noises, bits: Bits
-    ) -> float:
-        top = np.array([2 * math.sqrt(task.features)])
-        piece = partial(norm_counts, task.lower, task.upper, centre, task.half, top)
-        counts = rows.add_up(piece, start=empty(RADII))
-        (mechanism,) = noises.choices(RADIUS)
-        return radius(counts, float(top[0]), mechanism=mechanism, bits=bits)
-
 
 def _codes(task: Task, x: Floats, _: Floats) -> Ints:
     """Sums of the features in whole steps between -4096 and 4096."""
     scaled = (np.clip(x, task.lower, task.upper) - task.middle) / task.half
     codes = np.rint(np.clip(scaled, -1, 1) * _STEPS)
     return np.asarray(codes.sum(axis=0), dtype=np.int64)
+
+
+def row_radius(
+    rows: Rows,
+    top: float,
+    *,
+    box: tuple[Floats, Floats, Floats, Floats],
+    noises: Noises,
+    bits: Bits,
+) -> float:
+    """The private radius, up to ``top``, that holds about four of five rows.
+
+    ``box``: lower and upper bounds, centres and scales, by which rows are clipped and scaled.
+    """
+    counts = rows.add_up(partial(norm_counts, *box, np.array([top])), start=empty(RADII))
+    (mechanism,) = noises.choices(RADIUS)
+    return radius(counts, top, mechanism=mechanism, bits=bits)
 
 
 def norm_counts(

@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 
-from discreet.core.relation import Relation
 from discreet.mechanisms.selection import Exponential
 from discreet.models.inputs import Floats
 from discreet.models.regression.rows import Ints
@@ -100,8 +99,3 @@ def radius(counts: Ints, top: float, *, mechanism: Exponential, bits: Bits) -> f
     below, many = upto - counts, upto[-1]
     scores = -np.maximum(0, np.maximum(_OF * below - _PART * many, _PART * many - _OF * upto))
     return float(radii(top)[::-1][mechanism.choose(scores.astype(np.int64), bits)])
-
-
-def supported(relation: Relation) -> bool:
-    """Whether the moves above are proved for this relation."""
-    return relation in (Relation.ADD_REMOVE, Relation.REPLACE_ONE)

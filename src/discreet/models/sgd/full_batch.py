@@ -12,7 +12,7 @@ from discreet.accounting.conversion import gaussian_delta, gaussian_sigma
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core.check import count, positive
-from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.core.grid import exponent_below
 from discreet.core.relation import Relation
@@ -103,10 +103,8 @@ class NoisyDescent(Mechanism):
     def release(self, x: object, y: object, *, bits: Bits | None = None) -> Floats:
         """The last iterate. All others are forgotten: the guarantee does not cover them."""
         rows, targets = read_records(
-            self.objective, x, y, features=self.features, row_norm=self.row_norm
+            self.objective, x, y, features=self.features, row_norm=self.row_norm, rows=self.rows
         )
-        if len(rows) != self.rows:
-            raise OutOfDomain(f"X must have the declared number of rows, {self.rows}.")
         source = system() if bits is None else bits
         theta = np.zeros(self.objective.dimension(self.features))
         for _ in range(self.steps):

@@ -17,7 +17,7 @@ import numpy as np
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core.check import count, positive
-from discreet.core.errors import InvalidArgument, OutOfDomain, RelationMismatch
+from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.mechanisms.additive import Additive
@@ -26,7 +26,7 @@ from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.models.sgd.analysis import undrawn_epsilons
 from discreet.models.sgd.features import FEATURE_BITS
 from discreet.models.sgd.objectives import Floats, Objective
-from discreet.models.sgd.perturbed import read_records
+from discreet.models.sgd.perturbed import longest_gradient, read_records
 from discreet.models.sgd.rounding import exact_margins, piece_error, representable
 from discreet.models.sgd.schedule import PowerSchedule, best_laplace_scales
 from discreet.models.sgd.slopes import Grid, whole_slopes
@@ -106,11 +106,10 @@ class LaplaceDescent(Mechanism):
             y,
             features=self.features,
             row_norm=self.row_norm,
+            rows=self.rows if self.relation is Relation.REPLACE_ONE else None,
             norm="l1",
             bits=FEATURE_BITS,
         )
-        if self.relation is Relation.REPLACE_ONE and len(rows) != self.rows:
-            raise OutOfDomain(f"X must have the declared number of rows, {self.rows}.")
         source = system() if bits is None else bits
         theta = np.zeros(self.objective.dimension(self.features))
         total = np.zeros_like(theta)
@@ -184,11 +183,7 @@ def laplace_descent(  # noqa: PLR0913 - each has a name
     if taken < n and relation is not Relation.REPLACE_ONE:
         raise RelationMismatch("batch needs a public number of rows: Relation.REPLACE_ONE.")
     budget = positive("epsilon", epsilon)
-    g = objective.lipschitz(float(positive("row_norm", row_norm)), norm="l1")
-    if not objective.convex or not math.isfinite(g):
-        raise InvalidArgument(
-            f"{type(objective).__name__} has no bounded gradient: take Huber or Logistic."
-        )
+    g = longest_gradient(objective, float(positive("row_norm", row_norm)), norm="l1")
     plan = schedule or PowerSchedule(start=1 / objective.smoothness(row_norm))
     rates = plan.rates(steps)
     unit = 2.0 ** (math.frexp(row_norm)[1] - FEATURE_BITS - _SLOPES.slope_bits)

@@ -75,10 +75,13 @@ class OutputPerturbation(Mechanism):
     def release(self, x: object, y: object, *, bits: Bits | None = None) -> Floats:
         """The noisy parameters, a multiple of a public grid each."""
         rows, targets = read_records(
-            self.objective, x, y, features=self.features, row_norm=self.row_norm
+            self.objective,
+            x,
+            y,
+            features=self.features,
+            row_norm=self.row_norm,
+            rows=self.rows if self.relation is Relation.REPLACE_ONE else None,
         )
-        if self.relation is Relation.REPLACE_ONE and len(rows) != self.rows:
-            raise OutOfDomain(f"X must have the declared number of rows, {self.rows}.")
         theta = _solved(self, rows, targets)
         released: Floats = self.noise.release(theta, bits=system() if bits is None else bits)
         return released
@@ -151,13 +154,19 @@ def output_perturbation(  # noqa: PLR0913 - four ways to say how much, each name
     )
 
 
-def bounded(objective: Objective, row_norm: float) -> tuple[float, float]:
-    """The Lipschitz constant of a record without the penalty and the strong convexity."""
-    g, m = objective.lipschitz(row_norm), objective.strong_convexity()
+def longest_gradient(objective: Objective, row_norm: float, *, norm: Norm = "l2") -> float:
+    """The length of a record's gradient, at most; a loss without such a bound is refused."""
+    g = objective.lipschitz(row_norm, norm=norm)
     if not objective.convex or not math.isfinite(g):
         raise InvalidArgument(
             f"{type(objective).__name__} has no bounded gradient: take Huber or Logistic."
         )
+    return g
+
+
+def bounded(objective: Objective, row_norm: float) -> tuple[float, float]:
+    """The Lipschitz constant of a record without the penalty and the strong convexity."""
+    g, m = longest_gradient(objective, row_norm), objective.strong_convexity()
     if not m > 0:
         raise InvalidArgument(
             "l2 must be positive and the intercept penalised (intercept=False, a column of ones): "
@@ -203,10 +212,14 @@ def read_records(
     *,
     features: int,
     row_norm: float,
+    rows: int | None = None,
     norm: Norm = "l2",
     bits: int = ROW_BITS,
 ) -> tuple[Floats, Floats]:
-    """Private records: rows shrunk to the declared length, targets that the loss understands."""
+    """Private records: rows shrunk to the declared length, targets that the loss understands.
+
+    ``rows``: their number, where it is public.
+    """
     table, given = shaped("X", x), shaped("y", y)
     matrix_shape(table)
     if table.shape[1] != features:
@@ -214,6 +227,8 @@ def read_records(
     if given.ndim != 1:
         raise InvalidArgument(f"y should be a 1d array, got {given.ndim} dimensions.")
     same_rows(table, given)
+    if rows is not None and len(table) != rows:
+        raise OutOfDomain(f"X must have the declared number of rows, {rows}.")
     targets = doubles("y", given)
     if isinstance(objective, Logistic | Softmax):
         classes = max(objective.outputs, 2)
