@@ -79,22 +79,22 @@ def as_csv(session: Session) -> str:
             cost = "" if entry.guarantee is None else describe(entry.guarantee.event)
             writer.writerow(
                 (
-                    _plain(entry.account),
+                    plain(entry.account),
                     entry.sequence,
                     entry.kind,
                     entry.time.isoformat(),
                     entry.period,
-                    _plain(entry.label),
+                    plain(entry.label),
                     cost,
                     entry.outcome or "",
-                    _plain(entry.request_id or ""),
-                    _plain(entry.origin or ""),
+                    plain(entry.request_id or ""),
+                    plain(entry.origin or ""),
                     entry.hash,
                 )
             )
     return out.getvalue()
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Words that a spreadsheet would take for a formula get an apostrophe."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
@@ -13,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from discreet.noise.law import Floats
-from discreet.queries.ranges.domain import Bins, Domain
+from discreet.queries.ranges.domain import Domain
 from discreet.queries.ranges.grid_plan import GridPlan
 from discreet.report.heat import heat
+from discreet.report.ranged import cell_words, ends, example_table, ranked, summary
 from discreet.tables.ranges import ChargedGrid
 from discreet.tables.release import worth
 
 _MOST = (120, 60)
 """Columns and rows of a picture; what is finer is summed."""
-_SHOWN = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,23 +33,16 @@ class Rectangles:
     def section(self) -> str:
         """The part of a page about one grid."""
         release = self.release
-        lines = "\n".join(
-            f'<tr><td class="k">{escape(words)}</td>'
-            + "".join(f"<td>{number:,.6g}</td>" for number in numbers)
-            + "</tr>"
-            for words, *numbers in self.examples()
-        )
-        ends = " ".join(["FIRST LAST"] * len(release.grid.shape))
+        asked = " ".join(["FIRST LAST"] * len(release.grid.shape))
         return (
             f"<section><h2>{escape(release.title)}</h2>\n{self.picture()}\n"
             f"<p>Any rectangle can be answered from <code>{escape(self.file)}</code>, at no "
-            f"further cost: <code>discreet ranges {escape(self.file)} {ends}</code>. Some of "
+            f"further cost: <code>discreet ranges {escape(self.file)} {asked}</code>. Some of "
             "them:</p>\n"
-            '<table><tr><th class="k">from – to</th><th>value</th><th>low</th><th>high</th>'
-            f"<th>std</th></tr>\n{lines}</table>\n"
+            f"{example_table(self.examples())}\n"
             f"<p>Asked: {escape(release.question)}. Cost: {escape(worth(release.guarantee))}. Low "
             "and high hold the value without noise with probability at least 95%, each by itself."
-            f"</p>\n{_ranked(self.plan)}\n"
+            f"</p>\n{ranked(self.plan)}\n"
             f"<p><code>{escape(release.mechanism)}</code></p></section>"
         )
 
@@ -69,7 +60,7 @@ class Rectangles:
             np.add.reduceat(cells, across[:-1], axis=0), down[:-1], axis=1
         )
         words = [
-            [str(_ends(domain, int(a), int(a))[0]) for a in marks[:-1]]
+            [str(ends(domain, int(a), int(a))[0]) for a in marks[:-1]]
             for domain, marks in zip(release.grid.domains[:2], parts, strict=True)
         ]
         return heat(
@@ -87,7 +78,7 @@ class Rectangles:
         for domain in release.grid.domains:
             middle = domain.size // 2
             halves = [(0, middle - 1), (middle, domain.size - 1)] if middle else []
-            axes.append([_ends(domain, a, b) for a, b in halves] or [(None, None)])
+            axes.append([ends(domain, a, b) for a, b in halves] or [(None, None)])
         whole = [tuple((None, None) for _ in release.grid.domains)]
         for spans in (*whole, *product(*axes)):
             low, high = release.interval(*spans)
@@ -98,7 +89,8 @@ class Rectangles:
         """For each cell its words, value, std, low and high (95%)."""
         release = self.release
         names = [
-            [_cell(domain, cell) for cell in range(domain.size)] for domain in release.grid.domains
+            [cell_words(domain, cell) for cell in range(domain.size)]
+            for domain in release.grid.domains
         ]
         places = np.indices(release.grid.shape).reshape(len(names), -1)
         spans = [
@@ -113,47 +105,9 @@ class Rectangles:
 
     def summary(self) -> dict[str, Any]:
         """What a machine wants to know, and where the artefact is."""
-        release = self.release
-        return {
-            "title": release.title,
-            "question": release.question,
-            "domain": str(release.grid),
-            "cells": release.grid.size,
-            "structure": release.strategy.describe(),
-            "workload": str(self.plan.workload),
-            "rmse": self.plan.candidates[0].rmse,
-            "guarantee": json.loads(release.guarantee.to_json()),
-            "total": release.total,
-            "file": self.file,
-        }
-
-
-def _ends(domain: Domain, a: int, b: int) -> tuple[Any, Any]:
-    """The labels between which the cells ``a .. b`` are."""
-    if isinstance(domain, Bins):
-        return domain.edges[a], domain.edges[b + 1]
-    return domain.label(a), domain.label(b)
+        return summary(self.release, self.plan, file=self.file)
 
 
 def _all_ends(domain: Domain) -> tuple[list[Any], list[Any]]:
-    pairs = [_ends(domain, cell, cell) for cell in range(domain.size)]
+    pairs = [ends(domain, cell, cell) for cell in range(domain.size)]
     return [a for a, _ in pairs], [b for _, b in pairs]
-
-
-def _cell(domain: Domain, cell: int) -> str:
-    first, last = _ends(domain, cell, cell)
-    return f"{first:g} – {last:g}" if isinstance(domain, Bins) else str(first)
-
-
-def _ranked(plan: GridPlan) -> str:
-    best = plan.candidates[0].rmse or math.inf  # at a huge epsilon there is no noise at all
-    lines = "\n".join(
-        f'<tr><td class="k">{escape(one.name)}</td><td>{one.rmse:.4g}</td>'
-        f"<td>{max(one.rmse / best, 1):.3f}</td></tr>"
-        for one in plan.candidates[:_SHOWN]
-    )
-    return (
-        '<table><tr><th class="k">structure</th><th>standard error</th><th>to best</th></tr>\n'
-        f"{lines}</table>\n<p>Mean over: {escape(str(plan.workload))}; from formulas alone, before "
-        "any data were read.</p>"
-    )

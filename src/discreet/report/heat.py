@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from html import escape
 
 from discreet.noise.law import Floats
+from discreet.report.svg import cut
 
 _WIDTH, _TALLEST = 560, 420
 _LEFT, _TOP, _BOTTOM, _RIGHT = 120, 34, 86, 20
 _SHADES = 9
 _FEW = 12
 _TICKS = 5
+_LONGEST = 16
 
 
 def heat(
@@ -85,12 +87,12 @@ def _labels(
 ) -> list[str]:
     every = 1 if len(across) <= _TICKS else -(-len(across) // _TICKS)
     found = [
-        _words(_LEFT + wide * (j + 0.5), base + 16, _cut(across[j]))
+        _words(_LEFT + wide * (j + 0.5), base + 16, cut(across[j], _LONGEST))
         for j in range(0, len(across), every)
     ]
     step = max(1, math.ceil(14 / tall))
     return found + [
-        _words(_LEFT - 6, _TOP + tall * (i + 0.5) + 4, _cut(down[i]), anchor="end")
+        _words(_LEFT - 6, _TOP + tall * (i + 0.5) + 4, cut(down[i], _LONGEST), anchor="end")
         for i in range(0, len(down), step)
     ]
 
@@ -103,7 +105,3 @@ def _legend(top: float, y: float) -> list[str]:
         f'<rect x="{_LEFT + 8}" y="{y}" width="{end}" height="14" fill="none" stroke="#000"/>'
     )
     return [*parts, _words(_LEFT + 14 + end, y + 12, f"{top:,.4g}", anchor="start")]
-
-
-def _cut(text: str, most: int = 16) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"

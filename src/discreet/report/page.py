@@ -11,6 +11,9 @@ from html import escape
 from string import Template
 
 from discreet.accounting.guarantee import Guarantee
+from discreet.ledger.export import plain
+from discreet.report import document
+from discreet.report.document import table
 from discreet.report.grid import Rectangles
 from discreet.report.plot import picture
 from discreet.report.ranges import Ranges
@@ -19,19 +22,7 @@ from discreet.tables.ranges import AnyRanges
 from discreet.tables.release import DELTA, Release, worth
 
 _MOST_ROWS = 1000
-_PAGE = Template("""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>$title</title>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<style>
-body{font:15px/1.5 sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem;color:#111}
-table{border-collapse:collapse;margin:.6rem 0}
-td,th{border-bottom:1px solid #ccc;padding:.2rem .7rem;text-align:right}
-td.k,th.k{text-align:left} svg{max-width:100%;height:auto}
-code{font-size:.85em;word-break:break-all}
-section{margin:2.2rem 0} .box{border:1px solid #999;padding:.6rem 1rem}
-</style></head><body>
-<h1>$title</h1>
-<div class="box"><p><strong>What is promised.</strong> $promise</p>
+_BODY = Template("""<div class="box"><p><strong>What is promised.</strong> $promise</p>
 <p><strong>Who is protected.</strong> $protects.</p>
 <p><strong>The account.</strong> $account</p></div>
 $sections
@@ -47,9 +38,7 @@ clipped. Both change the numbers, not the promise.</li>
 <li>The intervals speak of the noise that was added, each by itself. They do not say how the data
 were sampled or collected.</li>
 </ul></section>
-<section><h2>Provenance</h2>$provenance</section>
-</body></html>
-""")
+<section><h2>Provenance</h2>$provenance</section>""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +58,7 @@ def as_html(report: Report) -> str:
     """One page without a single outside address; everything is escaped."""
     all_of_it: list[Release | AnyRanges] = [*report.releases]
     first = [*all_of_it, *(one.release for one in report.ranges)][0]
-    return _PAGE.substitute(
-        title=escape(report.title),
+    body = _BODY.substitute(
         promise=escape(plainly(report.guarantee, delta=report.delta)),
         protects=escape(first.protects[:1].upper() + first.protects[1:]),
         account=escape(report.account),
@@ -79,6 +67,7 @@ def as_html(report: Report) -> str:
         ),
         provenance=_provenance(first),
     )
+    return document.page(report.title, body)
 
 
 def as_csv(releases: Sequence[Release], shown: Sequence[Ranges | Rectangles] = ()) -> str:
@@ -90,10 +79,10 @@ def as_csv(releases: Sequence[Release], shown: Sequence[Ranges | Rectangles] = (
         for key, row in zip(release.keys, release.rows(), strict=True):
             group = ", ".join(map(str, key))
             numbers = (row[name] for name in ("value", "std", "low", "high"))
-            writer.writerow((_cell(release.title), _cell(group), *numbers))
+            writer.writerow((plain(release.title), plain(group), *numbers))
     for one in shown:
         for label, *values in one.cells():
-            writer.writerow((_cell(one.release.title), _cell(label), *values))
+            writer.writerow((plain(one.release.title), plain(label), *values))
     return out.getvalue()
 
 
@@ -125,22 +114,21 @@ def _rows(release: Release) -> list[dict[str, object]]:
 
 def _section(release: Release) -> str:
     rows = release.rows()
-    heads = "".join(f'<th class="k">{escape(name)}</th>' for name in release.names)
-    lines = [
-        "<tr>"
-        + "".join(f'<td class="k">{escape(str(row[name]))}</td>' for name in release.names)
-        + "".join(f"<td>{_number(row[name])}</td>" for name in ("value", "low", "high", "std"))
-        + "</tr>"
-        for row in rows[:_MOST_ROWS]
-    ]
+    numbers = ("value", "low", "high", "std")
+    shown = table(
+        (*release.names, *numbers),
+        (
+            [*(str(row[name]) for name in release.names), *(_number(row[name]) for name in numbers)]
+            for row in rows[:_MOST_ROWS]
+        ),
+        words=len(release.names),
+    )
     more = (
         "" if len(rows) <= _MOST_ROWS else f"<p>{len(rows) - _MOST_ROWS} more are in the CSV.</p>"
     )
     return (
         f"<section><h2>{escape(release.title)}</h2>\n{picture(release)}\n"
-        f"<table><tr>{heads}<th>value</th><th>low</th><th>high</th><th>std</th></tr>\n"
-        + "\n".join(lines)
-        + f"</table>{more}<p>Asked: {escape(release.question)}. Cost: "
+        f"{shown}{more}<p>Asked: {escape(release.question)}. Cost: "
         f"{escape(worth(release.guarantee))}. {_promise(release)}</p>"
         f"<p><code>{escape(release.mechanism)}</code></p></section>"
     )
@@ -165,8 +153,3 @@ def _number(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
-
-
-def _cell(text: str) -> str:
-    """Words that a spreadsheet would take for a formula get an apostrophe."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
@@ -18,10 +16,11 @@ from discreet.queries.ranges.plan import RangePlan, lengths_of
 from discreet.queries.ranges.workload import Listed
 from discreet.report.chart import Axis, Band, Curve, curves
 from discreet.report.panels import Lines
+from discreet.report.ranged import SHOWN, cell_words, ends, example_table, ranked, summary
+from discreet.report.svg import cut
 from discreet.tables.ranges import ChargedRanges
 from discreet.tables.release import worth
 
-_SHOWN = 6
 _POINTS = 300
 _PARTS = 4
 _LEGEND = 30
@@ -45,28 +44,21 @@ class Ranges:
 
     def summary(self) -> dict[str, Any]:
         """What a machine wants to know, and where the artefact is."""
-        return summary(self)
+        return summary(self.release, self.plan, file=self.file)
 
 
 def section(one: Ranges) -> str:
     """The part of a page about one release of ranges."""
     release = one.release
-    lines = "\n".join(
-        f'<tr><td class="k">{escape(words)}</td>'
-        + "".join(f"<td>{number:,.6g}</td>" for number in numbers)
-        + "</tr>"
-        for words, *numbers in examples(one)
-    )
     return (
         f"<section><h2>{escape(release.title)}</h2>\n{cumulative(release)}\n"
         f"<p>Any range can be answered from <code>{escape(one.file)}</code>, at no further cost: "
         f"<code>discreet ranges {escape(one.file)} FIRST LAST</code>. Some of them:</p>\n"
-        '<table><tr><th class="k">from – to</th><th>value</th><th>low</th><th>high</th>'
-        f"<th>std</th></tr>\n{lines}</table>\n"
+        f"{example_table(examples(one))}\n"
         f"<p>Asked: {escape(release.question)}. Cost: {escape(worth(release.guarantee))}. Low and "
         "high hold the value without noise with probability at least 95%, each by itself; the band "
         "holds all totals at once.</p>\n"
-        f"{against_length(one.plan)}\n{_ranked(one.plan)}\n"
+        f"{against_length(one.plan)}\n{ranked(one.plan)}\n"
         f"<p><code>{escape(release.mechanism)}</code></p></section>"
     )
 
@@ -85,7 +77,7 @@ def cumulative_panel(release: ChargedRanges, *, level: float = 0.95) -> Lines:
         lines=[Curve(label="up to here", x=x, y=curve.values[places].tolist())],
         x=Axis(label=release.question, words=lambda tick: _tick(release, tick)),
         y=Axis(label="rows up to here"),
-        title=f"{_cut(release.title, 60)} ({worth(release.guarantee)})",
+        title=f"{cut(release.title, 60)} ({worth(release.guarantee)})",
         note=f"The band holds all of the curve without noise {100 * level:g} times of 100.",
         band=Band(x=x, low=curve.low[places].tolist(), high=curve.high[places].tolist()),
     )
@@ -97,11 +89,11 @@ def against_length(plan: RangePlan) -> str:
     return curves(
         [
             Curve(
-                label=_cut(one.design.strategy.describe(), _LEGEND),
+                label=cut(one.design.strategy.describe(), _LEGEND),
                 x=lengths.astype(float).tolist(),
                 y=one.by_length(lengths).tolist(),
             )
-            for one in plan.candidates[:_SHOWN]
+            for one in plan.candidates[:SHOWN]
         ],
         x=Axis(label="cells in the range", log=True),
         y=Axis(label="standard error", log=True),
@@ -117,9 +109,9 @@ def examples(one: Ranges) -> Iterator[tuple[str, float, float, float, float]]:
     pairs = [(0, size - 1), *((int(a), int(b) - 1) for a, b in pairwise(marks))]
     if isinstance(one.plan.workload, Listed):
         first, last, _ = one.plan.workload.arrays(size)
-        pairs += [(int(a), int(b)) for a, b in zip(first[:_SHOWN], last[:_SHOWN], strict=True)]
+        pairs += [(int(a), int(b)) for a, b in zip(first[:SHOWN], last[:SHOWN], strict=True)]
     for a, b in dict.fromkeys(pairs):
-        low, high = ends(release, a, b)
+        low, high = ends(release.domain, a, b)
         bounds = release.interval(low, high)
         yield f"{low} – {high}", release.answer(low, high), *bounds, release.std(low, high)
 
@@ -133,60 +125,13 @@ def cells(release: ChargedRanges) -> Iterator[tuple[str, float, float, float, fl
     else:
         first = last = np.array([domain.label(cell) for cell in range(domain.size)])
     low, high = release.interval(first, last)
-    words = (_words(release, cell) for cell in range(domain.size))
+    words = (cell_words(domain, cell) for cell in range(domain.size))
     columns = zip(words, release.cells, release.std(first, last), low, high, strict=True)
     for label, *numbers in columns:
         value, std, a, b = map(float, numbers)
         yield label, value, std, a, b
 
 
-def summary(one: Ranges) -> dict[str, Any]:
-    """What a machine wants to know, and where the artefact is."""
-    release = one.release
-    return {
-        "title": release.title,
-        "question": release.question,
-        "domain": str(release.domain),
-        "cells": release.domain.size,
-        "structure": release.strategy.describe(),
-        "workload": str(one.plan.workload),
-        "rmse": one.plan.candidates[0].rmse,
-        "guarantee": json.loads(release.guarantee.to_json()),
-        "total": release.total,
-        "file": one.file,
-    }
-
-
-def ends(release: ChargedRanges, a: int, b: int) -> tuple[object, object]:
-    """The labels between which the cells ``a .. b`` are."""
-    domain = release.domain
-    if isinstance(domain, Bins):
-        return domain.edges[a], domain.edges[b + 1]
-    return domain.label(a), domain.label(b)
-
-
-def _words(release: ChargedRanges, cell: int) -> str:
-    first, last = ends(release, cell, cell)
-    return f"{first:g} – {last:g}" if isinstance(release.domain, Bins) else str(first)
-
-
 def _tick(release: ChargedRanges, tick: float) -> str:
     inside = tick == int(tick) and 0 <= tick < release.domain.size
-    return _cut(str(ends(release, int(tick), int(tick))[1]), 12) if inside else ""
-
-
-def _ranked(plan: RangePlan) -> str:
-    best = plan.candidates[0].rmse or math.inf  # at a huge epsilon there is no noise at all
-    lines = "\n".join(
-        f'<tr><td class="k">{escape(one.name)}</td><td>{one.rmse:.4g}</td>'
-        f"<td>{max(one.rmse / best, 1):.3f}</td></tr>"
-        for one in plan.candidates[:_SHOWN]
-    )
-    return (
-        '<table><tr><th class="k">structure</th><th>standard error</th><th>to best</th></tr>\n'
-        f"{lines}</table>\n<p>Mean over: {escape(str(plan.workload))}.</p>"
-    )
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return cut(str(ends(release.domain, int(tick), int(tick))[1]), 12) if inside else ""

@@ -20,32 +20,21 @@ from discreet.leakage.series.report import Report
 from discreet.leakage.series.savings import Saving
 from discreet.leakage.series.threat import Releases
 from discreet.leakage.series.worst import Stressed
+from discreet.ledger.export import plain
+from discreet.report import document
 from discreet.report.chart import Axis, Curve
 from discreet.report.panels import Bars, Lines, Panel, printable
 
 _MOST_ROWS = 1000
 _MOST_BARS = 15
-_PAGE = Template("""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>$title</title>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<style>
-body{font:15px/1.5 sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem;color:#111}
-table{border-collapse:collapse;margin:.6rem 0}
-td,th{border-bottom:1px solid #ccc;padding:.2rem .7rem;text-align:right}
-td.k,th.k{text-align:left} svg{max-width:100%;height:auto}
-section{margin:2.2rem 0} .box{border:2px solid #000;padding:.6rem 1rem}
-</style></head><body>
-<h1>$title</h1>
-<div class="box"><p><strong>Who may see this.</strong> $publication</p></div>
+_BODY = Template("""<div class="box"><p><strong>Who may see this.</strong> $publication</p></div>
 <p>$summary</p>
 $sections
 <section><h2>What this rests on</h2><ul>
 $assumptions
 <li>This is not differential privacy. It says what an attacker who knows how values depend on each
 other learns from all releases together; if the model is wrong, so are the numbers.</li>
-</ul></section>
-</body></html>
-""")
+</ul></section>""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,8 +179,7 @@ def as_html(told: Told) -> str:
     """One page without a single outside address; everything is escaped."""
     report = told.report
     worst = report.people[0]
-    return _PAGE.substitute(
-        title=escape(told.title),
+    body = _BODY.substitute(
         publication=escape(report.publication),
         summary=escape(
             f"{report.number:,} people, {len(told.times)} times, {len(report.releases.times)} of "
@@ -202,6 +190,7 @@ def as_html(told: Told) -> str:
         sections="\n".join(_sections(told)),
         assumptions="\n".join(f"<li>Assumed: {escape(a)}.</li>" for a in report.cells.assumptions),
     )
+    return document.page(told.title, body)
 
 
 def _sections(told: Told) -> list[str]:
@@ -241,19 +230,7 @@ def _shares(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _table(heads: Sequence[str], rows: Sequence[dict[str, Any]]) -> str:
-    first = "".join(
-        f"<th{'' if i else ' class=k'}>{escape(head)}</th>" for i, head in enumerate(heads)
-    )
-    lines = "\n".join(
-        "<tr>"
-        + "".join(
-            f"<td{'' if i else ' class=k'}>{escape(_word(value))}</td>"
-            for i, value in enumerate(row.values())
-        )
-        + "</tr>"
-        for row in rows
-    )
-    return f"<table><tr>{first}</tr>\n{lines}</table>"
+    return document.table(heads, ([_word(value) for value in row.values()] for row in rows))
 
 
 def _word(value: Any) -> str:
@@ -268,11 +245,7 @@ def as_csv(told: Told) -> str:
     rows = told.rows()
     writer = csv.DictWriter(out, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
-    # A name that begins like a formula would be run by a spreadsheet.
-    writer.writerows(
-        {**row, "person": f"'{row['person']}" if row["person"][:1] in "=+-@" else row["person"]}
-        for row in rows
-    )
+    writer.writerows({**row, "person": plain(row["person"])} for row in rows)
     return out.getvalue()
 
 
@@ -310,19 +283,8 @@ def as_json(told: Told) -> str:
         "stress": [{"change": s.change, "mu": s.mu, "leaks": s.epsilon} for s in told.stressed],
         "assumptions": list(report.cells.assumptions),
     }
-    return json.dumps(_finite(content), indent=1)
+    return json.dumps(document.finite(content), indent=1)
 
 
 def _releases(report: Report) -> list[Releases]:
     return [report.releases, *(fix.releases for fix in report.fixes)]
-
-
-def _finite(value: Any) -> Any:
-    match value:
-        case dict():
-            return {key: _finite(one) for key, one in value.items()}
-        case list():
-            return [_finite(one) for one in value]
-        case float() if not math.isfinite(value):
-            return None
-    return value

@@ -44,11 +44,11 @@ def bars(
             f'width="{width}" height="{height}" role="img" font-family="sans-serif" font-size="12">'
         ),
         f"<title>{escape(title)}</title>",
-        f'<text x="4" y="18" font-size="13" font-weight="bold">{escape(_cut(title, 100))}</text>',
+        f'<text x="4" y="18" font-size="13" font-weight="bold">{escape(cut(title, 100))}</text>',
     ]
     for i in range(many):
         y = _TOP + _ROW * i
-        lines += _bar(x, y, _cut(labels[i], 28), values[i], (low[i], high[i]), dots=dots)
+        lines += _bar(x, y, cut(labels[i], 28), values[i], (low[i], high[i]), dots=dots)
     base = _TOP + _ROW * many
     foot = start if dots or log else 0.0
     lines.append(_line(x(foot), _TOP, x(foot), base))
@@ -58,7 +58,7 @@ def bars(
             f'<text x="{x(tick):.1f}" y="{base + 17}" text-anchor="middle">{_number(tick)}</text>'
         )
     more = f"; {len(labels) - many} more are in the table" if len(labels) > many else ""
-    lines.append(f'<text x="4" y="{base + 34}" fill="#555">{escape(_cut(note, 120) + more)}</text>')
+    lines.append(f'<text x="4" y="{base + 34}" fill="#555">{escape(cut(note, 120) + more)}</text>')
     return "\n".join([*lines, "</svg>"])
 
 
@@ -140,5 +140,6 @@ def _number(value: float) -> str:
     )
 
 
-def _cut(text: str, most: int) -> str:
+def cut(text: str, most: int) -> str:
+    """A text that has room."""
     return text if len(text) <= most else text[: most - 1] + "…"

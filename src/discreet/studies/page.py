@@ -3,32 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict
 from html import escape
-from string import Template
 
+from discreet.report import document
 from discreet.report.chart import Axis, Curve, curves
 from discreet.studies.study import Check, Experiment, Figure, Findings, Study, Table, Value
-
-_PAGE = Template("""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>$title</title>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<style>
-body{font:15px/1.5 sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#111}
-table{border-collapse:collapse;margin:.6rem 0;font-size:.92em}
-caption{text-align:left;font-weight:bold;padding:.3rem 0}
-td,th{border-bottom:1px solid #ccc;padding:.15rem .6rem;text-align:right}
-td.k,th.k{text-align:left} svg{max-width:100%;height:auto}
-section{margin:2.4rem 0} .box{border:1px solid #999;padding:.6rem 1rem} .bad{font-weight:bold}
-details{margin:.6rem 0} summary{cursor:pointer}
-</style></head><body>
-<h1>$title</h1>
-<p>$source</p>
-<div class="box"><p>$summary</p><p><strong>$count.</strong> $how</p></div>
-$sections
-</body></html>
-""")
 
 
 def as_json(study: Study) -> str:
@@ -41,9 +21,9 @@ def as_json(study: Study) -> str:
             "quick": study.setting.quick,
             "seed": study.setting.seed,
             "ok": study.ok,
-            "tables": [_finite(asdict(table)) for table in study.tables],
-            "figures": [_finite(asdict(figure)) for figure in study.figures],
-            "checks": [_finite(asdict(check)) for check in study.checks],
+            "tables": [document.finite(asdict(table)) for table in study.tables],
+            "figures": [document.finite(asdict(figure)) for figure in study.figures],
+            "checks": [document.finite(asdict(check)) for check in study.checks],
         },
         indent=1,
         ensure_ascii=False,
@@ -54,14 +34,13 @@ def as_json(study: Study) -> str:
 def as_html(study: Study) -> str:
     """One page without a single outside address; everything is escaped."""
     how = "less simulation than a full run" if study.setting.quick else "a full run"
-    return _PAGE.substitute(
-        title=escape(study.plan.title),
-        source=escape(study.plan.source),
-        summary=escape(study.plan.summary),
-        count=escape(tally(study)),
-        how=escape(f"Seed {study.setting.seed}, {how}."),
-        sections="\n".join(_section(*section) for section in study.sections),
+    sections = "\n".join(_section(*section) for section in study.sections)
+    body = (
+        f"<p>{escape(study.plan.source)}</p>\n"
+        f'<div class="box"><p>{escape(study.plan.summary)}</p><p><strong>{escape(tally(study))}.'
+        f"</strong> {escape(f'Seed {study.setting.seed}, {how}.')}</p></div>\n{sections}"
     )
+    return document.page(study.plan.title, body, width="62rem")
 
 
 def tally(study: Study) -> str:
@@ -114,15 +93,9 @@ def picture(figure: Figure) -> str:
 
 
 def _table(table: Table) -> str:
-    heads = "".join(f"<th>{escape(column)}</th>" for column in table.columns)
-    rows = "\n".join(
-        "<tr>" + "".join(f"<td>{escape(shown(cell))}</td>" for cell in row) + "</tr>"
-        for row in table.rows
-    )
+    cells = ([shown(cell) for cell in row] for row in table.rows)
     note = f"<p>{escape(table.note)}</p>" if table.note else ""
-    return (
-        f"<table><caption>{escape(table.title)}</caption><tr>{heads}</tr>\n{rows}</table>{note}\n"
-    )
+    return document.table(table.columns, cells, words=0, caption=table.title) + f"{note}\n"
 
 
 def _checks(checks: tuple[Check, ...]) -> str:
@@ -153,15 +126,3 @@ def _check(check: Check) -> str:
     )
     bad = "" if check.ok else ' class="bad"'
     return f"<tr{bad}>" + "".join(f'<td class="k">{escape(cell)}</td>' for cell in cells) + "</tr>"
-
-
-def _finite(value: object) -> object:
-    match value:
-        case float():
-            return value if math.isfinite(value) else None
-        case dict():
-            return {key: _finite(inner) for key, inner in value.items()}
-        case list() | tuple():
-            return [_finite(inner) for inner in value]
-        case _:
-            return value

@@ -1,0 +1,66 @@
+"""One self-contained HTML page, its tables, and values that spreadsheets and JSON can hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+from string import Template
+
+_PAGE = Template("""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>$title</title>
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<style>
+body{font:15px/1.5 sans-serif;max-width:$width;margin:2rem auto;padding:0 1rem;color:#111}
+table{border-collapse:collapse;margin:.6rem 0}
+caption{text-align:left;font-weight:bold;padding:.3rem 0}
+td,th{border-bottom:1px solid #ccc;padding:.2rem .7rem;text-align:right}
+td.k,th.k{text-align:left} svg{max-width:100%;height:auto}
+code{font-size:.85em;word-break:break-all}
+section{margin:2.2rem 0} .box{border:1px solid #999;padding:.6rem 1rem} .bad{font-weight:bold}
+details{margin:.6rem 0} summary{cursor:pointer}
+</style></head><body>
+<h1>$title</h1>
+$body
+</body></html>
+""")
+
+
+def page(title: str, body: str, *, width: str = "52rem") -> str:
+    """A page without a single outside address; ``body`` is HTML, the title is escaped here."""
+    return _PAGE.substitute(title=escape(title), width=width, body=body)
+
+
+def table(
+    heads: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    words: int = 1,
+    caption: str = "",
+) -> str:
+    """Cells side by side, all escaped; the first columns, so many, are words and stand left."""
+    titled = f"<caption>{escape(caption)}</caption>" if caption else ""
+    lines = "\n".join(_row("td", row, words) for row in rows)
+    return f"<table>{titled}{_row('th', heads, words)}\n{lines}</table>"
+
+
+def _row(kind: str, cells: Sequence[str], words: int) -> str:
+    left = f'<{kind} class="k">'
+    inside = "".join(
+        f"{left if i < words else f'<{kind}>'}{escape(cell)}</{kind}>"
+        for i, cell in enumerate(cells)
+    )
+    return f"<tr>{inside}</tr>"
+
+
+def finite(value: object) -> object:
+    """The same for JSON: what is not finite becomes null."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {key: finite(one) for key, one in value.items()}
+        case list() | tuple():
+            return [finite(one) for one in value]
+        case _:
+            return value
