@@ -8,7 +8,7 @@ import pytest
 from discreet.core import check, exact, grid
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Approx, Pure, Sampled, SampledWithoutReplacement, compose, repeat
-from discreet.core.relation import PrivacyUnit, Relation, trusted
+from discreet.core.relation import Relation, trusted
 
 HALF = Fraction(1, 2)
 THIRD = Fraction(1, 3)
@@ -112,9 +112,6 @@ def test_only_data_sets_are_held_in_trust():
         assert trusted(relation) is relation
     with pytest.raises(InvalidArgument, match=r"got Relation\.LOCAL"):
         trusted(Relation.LOCAL)
-    assert PrivacyUnit().max_rows == 1
-    with pytest.raises(InvalidArgument, match="max_rows"):
-        PrivacyUnit(max_rows=0)
 
 
 def test_exponentials_end_where_they_say():

@@ -1,11 +1,9 @@
-"""Who is protected: which two data sets are neighbours, and what one person may contribute."""
+"""Who is protected: which two data sets are neighbours."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
-from discreet.core.check import count
 from discreet.core.errors import InvalidArgument
 
 
@@ -25,18 +23,3 @@ def trusted(relation: Relation) -> Relation:
     if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
         raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
     return relation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrivacyUnit:
-    """The unit of privacy: the relation, the column that says whose a row is, rows per owner.
-
-    ``owner=None`` means that each row is a different person.
-    """
-
-    relation: Relation = Relation.ADD_REMOVE
-    owner: str | None = None
-    max_rows: int = 1
-
-    def __post_init__(self) -> None:
-        count("max_rows", self.max_rows)
