@@ -71,7 +71,7 @@ class Theorem:
     @cached_property
     def tests(self) -> tuple[str, tuple[str, ...]]:
         """The files that exercise it, and by way of what."""
-        return usage.tests(self.place)
+        return usage.exercised(self.place)
 
 
 def theorems() -> Iterator[Theorem]:
@@ -132,10 +132,10 @@ def _link(one: Theorem) -> str:
 
 
 def _tests(one: Theorem) -> str:
+    """The first of them, the module's own before others."""
     through, files = one.tests
     shown = ", ".join(f"`{path}`" for path in files[:_MOST_TESTS])
-    more = f" and {len(files) - _MOST_TESTS} more" if len(files) > _MOST_TESTS else ""
-    return shown + more + (f", through `{through}`" if through else "")
+    return f"{shown}, through `{through}`" if through else shown
 
 
 def _theory(one: Theorem) -> list[str]:

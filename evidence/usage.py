@@ -58,7 +58,7 @@ class File:
         )
 
 
-def tests(place: Place) -> tuple[str, tuple[str, ...]]:
+def exercised(place: Place) -> tuple[str, tuple[str, ...]]:
     """The files that name it; else those of what calls it, which is told first."""
     nearer, seen = {place}, {place}
     for _ in range(_FAR):

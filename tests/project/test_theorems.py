@@ -1,18 +1,26 @@
 """The index of theorems: whole, up to date, and nothing in it without a test."""
 
 import ast
+import re
 from pathlib import Path
 
+import pytest
+
 from evidence import theorems as found
+from evidence import usage
 from evidence.counterexamples import COUNTEREXAMPLES
-from evidence.usage import Place, tests
+from evidence.usage import Place
 
 ROOT = Path(__file__).parents[2]
+TESTS = re.compile(r"Tests: .*")
 
 
 def test_the_page_is_what_the_docstrings_say():
-    written = found.PAGE.read_text(encoding="utf-8")
-    assert written == found.index(), "run: python -m evidence.theorems"
+    written, fresh = found.PAGE.read_text(encoding="utf-8"), found.index()
+    # A new test file does not make the page stale; one that is gone does.
+    assert TESTS.sub("", written) == TESTS.sub("", fresh), "run: python -m evidence.theorems"
+    named = {path for line in TESTS.findall(written) for path in re.findall(r"`(\S+\.py)`", line)}
+    assert [path for path in sorted(named) if not (ROOT / "tests" / path).exists()] == []
 
 
 def test_every_room_is_looked_through():
@@ -63,11 +71,40 @@ def test_statements_are_read_with_their_parts(tmp_path, monkeypatch):
     assert (second.name, second.status) == ("one.A.g", "proved")
 
 
-def test_tests_are_found_by_import_by_call_and_not_by_chance():
-    way, files = tests(Place(module="discreet.mechanisms.weighted", of="weighted_delta"))
-    assert way == ""
-    assert "mechanisms/test_weighted.py" in files
-    way, files = tests(Place(module="discreet.accounting.renyi", of="_numerical"))
-    assert way == "divergence"
-    assert "accounting/test_terms.py" in files
-    assert tests(Place(module="discreet.core.nowhere", of="unheard_of")) == ("", ())
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A small package with its tests in the place of ours."""
+    files = {
+        "src/discreet/core/one.py": "def f(): return _g()\ndef _g(): return 1\n"
+        "class A:\n    def found(self): return h()\ndef h(): return 2\ndef lost(): return 3\n",
+        "src/discreet/core/two.py": "def f(): return 1\n",
+        "tests/core/test_one.py": "from discreet.core.one import f\ndef test(): assert f() == 1\n",
+        "tests/core/test_dots.py": "import discreet\ndef test(): assert discreet.core.one.f()\n",
+        "tests/core/test_made.py": "def test(made): assert made.found() == 2\n",
+        "tests/core/test_chance.py": "def f(): pass\ndef test(): f(); lost = 1\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    kept = [one for one in vars(usage).values() if hasattr(one, "cache_clear")]
+    monkeypatch.setattr(usage, "SOURCE", tmp_path / "src")
+    monkeypatch.setattr(usage, "ROOT", tmp_path)
+    for one in kept:
+        one.cache_clear()
+    yield
+    for one in kept:
+        one.cache_clear()
+
+
+@pytest.mark.usefixtures("package")
+def test_tests_are_found_by_import_and_by_call_and_not_by_chance():
+    def found_for(of, module="discreet.core.one"):
+        return usage.exercised(Place(module=module, of=of))
+
+    assert found_for("f") == ("", ("core/test_one.py", "core/test_dots.py"))
+    assert found_for("_g") == ("f", ("core/test_one.py", "core/test_dots.py"))
+    assert found_for("A.found") == ("", ("core/test_made.py",))
+    assert found_for("h") == ("A.found", ("core/test_made.py",))
+    assert found_for("lost") == ("", ())
+    assert found_for("f", "discreet.core.two") == ("", ())
