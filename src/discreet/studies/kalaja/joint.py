@@ -7,8 +7,8 @@ from discreet.studies.kalaja import stated
 from discreet.studies.kalaja.folds import Folds, folds
 from discreet.studies.kalaja.maps import Map
 from discreet.studies.kalaja.perturbed import ROW_BEFORE
-from discreet.studies.kalaja.runs import SAME, Runs, Sets, figure, level, runs
-from discreet.studies.kalaja.sets import SMALL
+from discreet.studies.kalaja.runs import SAME, Runs, Sets, by_set, figure, level, runs
+from discreet.studies.kalaja.sets import SMALL, DataSet
 from discreet.studies.study import Cell, Check, Figure, Findings, Setting, Table
 
 _JOINT = Claims(
@@ -103,38 +103,36 @@ def _offline(seen: Folds, run: Runs) -> list[Check]:
 
 def balls(setting: Setting) -> Findings:
     """E11: rows projected into a ball of declared radius, with an intercept (K35)."""
-    sets = Sets.of(setting, tuple(stated.BALL))
+    return by_set(setting, "E11", tuple(stated.BALL), source="K35", each=_balls)
+
+
+def _balls(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
     checks: list[Check] = []
-    figures: list[Figure] = []
-    for data in sets:
-        name, run = data.name, runs(setting, "E11", data.name)
-        by_radius = {c: folds(data, Map(kind="ball", radius=c, intercept=True))
-                     for c in stated.BALL[name]}  # fmt: skip
-        for radius, seen in by_radius.items():
-            checks += _radius(name, radius, seen, run)
-        largest = folds(data, Map(kind="max", intercept=True))
-        row = folds(data, Map(kind="row", intercept=True))
-        checks += _against(name, by_radius[0.75], row, largest, run)
-        if name == "elevators":
-            free = Map(kind="ball", intercept=True, project_test=False)
-            checks += _unprojected(folds(data, free), by_radius[1.0], run)
-        figures.append(
-            figure(
-                f"E11/{name}",
-                f"Maps with an intercept, {name}",
-                (
-                    run.curve("ball, joint", by_radius[0.75], "joint, 2", middle=True),
-                    run.curve("row, joint", row, "joint, 2", middle=True),
-                    run.curve("max, joint", largest, "joint, 2", middle=True),
-                    run.curve("max, Alg. 3", largest, "Alg. 3", middle=True),
-                    level("ball, ridge", by_radius[0.75].ridge()),
-                    level("zero", by_radius[0.75].trivial),
-                ),
-                draws=run.draws,
-            )
-        )
-    checks += sets.unchecked("E11", "K35")
-    return Findings(checks=tuple(checks), figures=tuple(figures))
+    name = data.name
+    by_radius = {c: folds(data, Map(kind="ball", radius=c, intercept=True))
+                 for c in stated.BALL[name]}  # fmt: skip
+    for radius, seen in by_radius.items():
+        checks += _radius(name, radius, seen, run)
+    largest = folds(data, Map(kind="max", intercept=True))
+    row = folds(data, Map(kind="row", intercept=True))
+    checks += _against(name, by_radius[0.75], row, largest, run)
+    if name == "elevators":
+        free = Map(kind="ball", intercept=True, project_test=False)
+        checks += _unprojected(folds(data, free), by_radius[1.0], run)
+    drawn = figure(
+        f"E11/{name}",
+        f"Maps with an intercept, {name}",
+        (
+            run.curve("ball, joint", by_radius[0.75], "joint, 2", middle=True),
+            run.curve("row, joint", row, "joint, 2", middle=True),
+            run.curve("max, joint", largest, "joint, 2", middle=True),
+            run.curve("max, Alg. 3", largest, "Alg. 3", middle=True),
+            level("ball, ridge", by_radius[0.75].ridge()),
+            level("zero", by_radius[0.75].trivial),
+        ),
+        draws=run.draws,
+    )
+    return checks, drawn
 
 
 def _radius(name: str, radius: float, seen: Folds, run: Runs) -> list[Check]:

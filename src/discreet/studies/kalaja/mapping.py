@@ -14,10 +14,9 @@ from discreet.studies.kalaja.runs import (
     SAME,
     THESIS,
     Runs,
-    Sets,
+    by_set,
     figure,
     level,
-    runs,
 )
 from discreet.studies.kalaja.sets import SMALL, DataSet
 from discreet.studies.study import Check, Figure, Findings, Setting
@@ -27,28 +26,27 @@ _METHOD = "Alg. 3"
 
 def of_rows(setting: Setting) -> Findings:
     """E3: the norm of the row against the largest norm."""
-    sets = Sets.of(setting, SMALL)
+    return by_set(setting, "E3", SMALL, source=f"{THESIS}, Figure 4.3", each=_of_rows)
+
+
+def _of_rows(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
     figured = Claims(source=f"{THESIS}, Figure 4.3")
     checks: list[Check] = []
-    figures: list[Figure] = []
-    for data in sets:
-        name, run = data.name, runs(setting, "E3", data.name)
-        row, largest = (folds(data, Map(kind=kind)) for kind in ("row", "max"))
-        for kind, seen in (("row", row), ("max", largest)):
-            checks += _stated("E3", data, kind, seen, run)
-        checks += _free(data, row, largest)
-        checks += [
-            figured.at_least(
-                f"E3/row wins/{name}/epsilon {e:g}", "error with the largest norm over that with "
-                f"the row's norm, {name}, epsilon {e:g}",
-                expected=1.0, got=run.mean(largest, _METHOD, e) / run.mean(row, _METHOD, e),
-            )
-            for e in (0.5, 1.0, 2.0, 3.0)
-        ]  # fmt: skip
-        figures.append(_two(f"E3/{name}", f"Maps on {name} (Figure 4.3)", run,
-                            {"row": row, "max": largest}))  # fmt: skip
-    checks += sets.unchecked("E3", f"{THESIS}, Figure 4.3")
-    return Findings(checks=tuple(checks), figures=tuple(figures))
+    name = data.name
+    row, largest = (folds(data, Map(kind=kind)) for kind in ("row", "max"))
+    for kind, seen in (("row", row), ("max", largest)):
+        checks += _stated("E3", data, kind, seen, run)
+    checks += _free(data, row, largest)
+    checks += [
+        figured.at_least(
+            f"E3/row wins/{name}/epsilon {e:g}", "error with the largest norm over that with "
+            f"the row's norm, {name}, epsilon {e:g}",
+            expected=1.0, got=run.mean(largest, _METHOD, e) / run.mean(row, _METHOD, e),
+        )
+        for e in (0.5, 1.0, 2.0, 3.0)
+    ]  # fmt: skip
+    drawn = _two(f"E3/{name}", f"Maps on {name} (Figure 4.3)", run, {"row": row, "max": largest})
+    return checks, drawn
 
 
 def _stated(experiment: str, data: DataSet, key: str, seen: Folds, run: Runs) -> list[Check]:
@@ -107,7 +105,10 @@ def _two(name: str, title: str, run: Runs, which: dict[str, Folds]) -> Figure:
 
 def of_targets(setting: Setting) -> Findings:
     """E4: whether the target is divided by the row's norm, too."""
-    sets = Sets.of(setting, SMALL)
+    return by_set(setting, "E4", SMALL, source=f"{THESIS}, Figure 4.4", each=_of_targets)
+
+
+def _of_targets(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
     figured = Claims(source=f"{THESIS}, Figure 4.4")
     heavy = Claims(
         source="M12, Figure 4.4",
@@ -116,27 +117,28 @@ def of_targets(setting: Setting) -> Findings:
     )
     better = {"housing": True, "concrete": False, "elevators": False}
     checks: list[Check] = []
-    figures: list[Figure] = []
-    for data in sets:
-        name, run = data.name, runs(setting, "E4", data.name)
-        row, both = (folds(data, Map(kind=kind)) for kind in ("row", "row with y"))
-        if name != "elevators":
-            checks += _stated("E4", data, "row with y", both, run)
-        if name in better:
-            ratio = both.ridge() / row.ridge()
-            judge = figured.at_most if better[name] else figured.at_least
-            checks.append(judge(f"E4/order/{name}", "error of ridge with scaled targets over that "
-                                f"with plain ones, {name}", expected=1.0, got=ratio))  # fmt: skip
-        if name == "elevators":
-            checks.append(
-                heavy.at_least("E4/elevators", "error of Alg. 3 with scaled targets over that with "
-                               "plain ones, elevators, epsilon 3", expected=1.5,
-                               got=run.mean(both, _METHOD, 3.0) / run.mean(row, _METHOD, 3.0))
-            )  # fmt: skip
-        figures.append(_two(f"E4/{name}", f"Scaled targets on {name} (Figure 4.4)", run,
-                            {"row": row, "row with y": both}))  # fmt: skip
-    checks += sets.unchecked("E4", f"{THESIS}, Figure 4.4")
-    return Findings(checks=tuple(checks), figures=tuple(figures))
+    name = data.name
+    row, both = (folds(data, Map(kind=kind)) for kind in ("row", "row with y"))
+    if name != "elevators":
+        checks += _stated("E4", data, "row with y", both, run)
+    if name in better:
+        ratio = both.ridge() / row.ridge()
+        judge = figured.at_most if better[name] else figured.at_least
+        checks.append(judge(f"E4/order/{name}", "error of ridge with scaled targets over that "
+                            f"with plain ones, {name}", expected=1.0, got=ratio))  # fmt: skip
+    if name == "elevators":
+        checks.append(
+            heavy.at_least("E4/elevators", "error of Alg. 3 with scaled targets over that with "
+                           "plain ones, elevators, epsilon 3", expected=1.5,
+                           got=run.mean(both, _METHOD, 3.0) / run.mean(row, _METHOD, 3.0))
+        )  # fmt: skip
+    drawn = _two(
+        f"E4/{name}",
+        f"Scaled targets on {name} (Figure 4.4)",
+        run,
+        {"row": row, "row with y": both},
+    )
+    return checks, drawn
 
 
 # ── before or after the split ─────────────────────────────────────────────────────────────────
@@ -144,26 +146,29 @@ def of_targets(setting: Setting) -> Findings:
 
 def before_or_after(setting: Setting) -> Findings:
     """E5: statistics of all rows, or of the training rows."""
-    sets = Sets.of(setting, SMALL)
+    return by_set(setting, "E5", SMALL, source=f"{THESIS}, Figure 4.5", each=_before_or_after)
+
+
+def _before_or_after(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
     figured = Claims(source=f"{THESIS}, Figure 4.5")
     checks: list[Check] = []
-    figures: list[Figure] = []
-    for data in sets:
-        name, run = data.name, runs(setting, "E5", data.name)
-        before = folds(data, Map(kind="row", when="before"))
-        after = folds(data, Map(kind="row", when="after"))
-        change = max(
-            abs(run.mean(before, _METHOD, e) / run.mean(after, _METHOD, e) - 1)
-            for e in stated.GRID[1:]
-        )
-        checks.append(
-            figured.at_most(f"E5/{name}", "largest relative difference of the errors of Alg. 3, "
-                            f"epsilon 0.2 to 3, {name}", expected=0.08, got=change)
-        )  # fmt: skip
-        figures.append(_two(f"E5/{name}", f"Before or after the split, {name} (Figure 4.5)", run,
-                            {"before": before, "after": after}))  # fmt: skip
-    checks += sets.unchecked("E5", f"{THESIS}, Figure 4.5")
-    return Findings(checks=tuple(checks), figures=tuple(figures))
+    name = data.name
+    before = folds(data, Map(kind="row", when="before"))
+    after = folds(data, Map(kind="row", when="after"))
+    change = max(
+        abs(run.mean(before, _METHOD, e) / run.mean(after, _METHOD, e) - 1) for e in stated.GRID[1:]
+    )
+    checks.append(
+        figured.at_most(f"E5/{name}", "largest relative difference of the errors of Alg. 3, "
+                        f"epsilon 0.2 to 3, {name}", expected=0.08, got=change)
+    )  # fmt: skip
+    drawn = _two(
+        f"E5/{name}",
+        f"Before or after the split, {name} (Figure 4.5)",
+        run,
+        {"before": before, "after": after},
+    )
+    return checks, drawn
 
 
 # ── an intercept ──────────────────────────────────────────────────────────────────────────────
@@ -179,23 +184,27 @@ RAW = {
 
 def intercepts(setting: Setting) -> Findings:
     """E6: a column of ones, with the target centred and as it is."""
-    sets = Sets.of(setting, SMALL)
+    return by_set(setting, "E6", SMALL, source=f"{THESIS}, Figure 4.6", each=_intercepts)
+
+
+def _intercepts(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
     checks: list[Check] = []
-    figures: list[Figure] = []
-    for data in sets:
-        name, run = data.name, runs(setting, "E6", data.name)
-        plain, ones = (folds(data, Map(kind="max", intercept=use)) for use in (False, True))
-        checks += _stated("E6", data, "max + 1", ones, run)
-        if name == "elevators":
-            checks += _stated("E6", data, "row + 1",
-                              folds(data, Map(kind="row", intercept=True)), run)  # fmt: skip
-        checks += _centred(name, plain, ones, run)
-        if data.raw is not None and name in RAW:
-            checks += _uncentred(data, data.raw[1], run)
-        figures.append(_two(f"E6/{name}", f"An intercept on {name} (Figure 4.6)", run,
-                            {"none": plain, "intercept": ones}))  # fmt: skip
-    checks += sets.unchecked("E6", f"{THESIS}, Figure 4.6")
-    return Findings(checks=tuple(checks), figures=tuple(figures))
+    name = data.name
+    plain, ones = (folds(data, Map(kind="max", intercept=use)) for use in (False, True))
+    checks += _stated("E6", data, "max + 1", ones, run)
+    if name == "elevators":
+        checks += _stated("E6", data, "row + 1",
+                          folds(data, Map(kind="row", intercept=True)), run)  # fmt: skip
+    checks += _centred(name, plain, ones, run)
+    if data.raw is not None and name in RAW:
+        checks += _uncentred(data, data.raw[1], run)
+    drawn = _two(
+        f"E6/{name}",
+        f"An intercept on {name} (Figure 4.6)",
+        run,
+        {"none": plain, "intercept": ones},
+    )
+    return checks, drawn
 
 
 _READING = Claims(

@@ -10,12 +10,11 @@ from discreet.studies.kalaja.runs import (
     HEAVY_UP_TO,
     THESIS,
     Runs,
-    Sets,
+    by_set,
     figure,
     level,
-    runs,
 )
-from discreet.studies.kalaja.sets import SMALL
+from discreet.studies.kalaja.sets import SMALL, DataSet
 from discreet.studies.study import Check, Figure, Findings, Setting
 
 ROW_BEFORE = Map(kind="row", when="before")
@@ -23,29 +22,25 @@ ROW_BEFORE = Map(kind="row", when="before")
 
 def plain(setting: Setting) -> Findings:
     """E1: SSP, as coded by Wang and with the thesis's noise."""
-    sets = Sets.of(setting, SMALL)
-    checks: list[Check] = []
-    figures: list[Figure] = []
-    for data in sets:
-        seen = folds(data, ROW_BEFORE)
-        run = runs(setting, "E1", data.name)
-        checks += [*_baselines(data.name, seen), *_unstable(data.name, seen, run)]
-        figures.append(
-            figure(
-                f"E1/{data.name}",
-                f"SSP on {data.name} (Figure 4.1)",
-                (
-                    run.curve("SSP, Wang's code (median)", seen, "SSP code", middle=True),
-                    run.curve("SSP, fixed (median)", seen, "SSP fixed", middle=True),
-                    run.curve("Alg. 3", seen, "Alg. 3"),
-                    level("ridge", seen.ridge()),
-                    level("zero", seen.trivial),
-                ),
-                draws=run.draws,
-            )
-        )
-    checks += sets.unchecked("E1", f"{THESIS}, Figure 4.1")
-    return Findings(checks=tuple(checks), figures=tuple(figures))
+    return by_set(setting, "E1", SMALL, source=f"{THESIS}, Figure 4.1", each=_plain)
+
+
+def _plain(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
+    seen = folds(data, ROW_BEFORE)
+    checks = [*_baselines(data.name, seen), *_unstable(data.name, seen, run)]
+    drawn = figure(
+        f"E1/{data.name}",
+        f"SSP on {data.name} (Figure 4.1)",
+        (
+            run.curve("SSP, Wang's code (median)", seen, "SSP code", middle=True),
+            run.curve("SSP, fixed (median)", seen, "SSP fixed", middle=True),
+            run.curve("Alg. 3", seen, "Alg. 3"),
+            level("ridge", seen.ridge()),
+            level("zero", seen.trivial),
+        ),
+        draws=run.draws,
+    )
+    return checks, drawn
 
 
 def _baselines(name: str, seen: Folds) -> list[Check]:
@@ -100,29 +95,25 @@ def _unstable(name: str, seen: Folds, run: Runs) -> list[Check]:
 
 def adaptive(setting: Setting) -> Findings:
     """E2: AdaSSP, as printed by Wang, as coded by him, and with the thesis's noise."""
-    sets = Sets.of(setting, SMALL)
-    checks: list[Check] = []
-    figures: list[Figure] = []
-    for data in sets:
-        seen = folds(data, ROW_BEFORE)
-        run = runs(setting, "E2", data.name)
-        checks += [*_same(data.name, seen, run), *_little(data.name, seen, run)]
-        figures.append(
-            figure(
-                f"E2/{data.name}",
-                f"AdaSSP on {data.name} (Figure 4.2)",
-                (
-                    run.curve("Alg. 2 (Wang 2018)", seen, "Alg. 2", middle=True),
-                    run.curve("Alg. 3 (Kalaja 2020)", seen, "Alg. 3", middle=True),
-                    run.curve("two releases, joint", seen, "joint, 2", middle=True),
-                    level("ridge", seen.ridge()),
-                    level("zero", seen.trivial),
-                ),
-                draws=run.draws,
-            )
-        )
-    checks += sets.unchecked("E2", f"{THESIS}, Figure 4.2")
-    return Findings(checks=tuple(checks), figures=tuple(figures))
+    return by_set(setting, "E2", SMALL, source=f"{THESIS}, Figure 4.2", each=_adaptive)
+
+
+def _adaptive(data: DataSet, run: Runs) -> tuple[list[Check], Figure]:
+    seen = folds(data, ROW_BEFORE)
+    checks = [*_same(data.name, seen, run), *_little(data.name, seen, run)]
+    drawn = figure(
+        f"E2/{data.name}",
+        f"AdaSSP on {data.name} (Figure 4.2)",
+        (
+            run.curve("Alg. 2 (Wang 2018)", seen, "Alg. 2", middle=True),
+            run.curve("Alg. 3 (Kalaja 2020)", seen, "Alg. 3", middle=True),
+            run.curve("two releases, joint", seen, "joint, 2", middle=True),
+            level("ridge", seen.ridge()),
+            level("zero", seen.trivial),
+        ),
+        draws=run.draws,
+    )
+    return checks, drawn
 
 
 def _same(name: str, seen: Folds, run: Runs) -> list[Check]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,7 @@ from discreet.studies.checks import Claims
 from discreet.studies.kalaja.folds import Folds
 from discreet.studies.kalaja.methods import METHODS
 from discreet.studies.kalaja.sets import DataSet, find
-from discreet.studies.study import Check, Figure, Line, Setting
+from discreet.studies.study import Check, Figure, Findings, Line, Setting
 
 EPSILONS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 3.0)
 """Of the figures; Wang 2018 goes on to 10."""
@@ -105,6 +105,24 @@ class Runs:
 def runs(setting: Setting, experiment: str, name: str, *, full: int = 200, quick: int = 60) -> Runs:
     """A stream of its own for each set, so that sets can be absent."""
     return Runs(setting.rng(f"{experiment}/{name}"), setting.times(full, quick=quick))
+
+
+def by_set(
+    setting: Setting,
+    experiment: str,
+    names: Sequence[str],
+    *,
+    source: str,
+    each: Callable[[DataSet, Runs], tuple[Sequence[Check], Figure]],
+) -> Findings:
+    """Checks and a figure for each set that is here; what is stated of the others is unchecked."""
+    sets = Sets.of(setting, names)
+    found = [each(data, runs(setting, experiment, data.name)) for data in sets]
+    checks = [check for made, _ in found for check in made]
+    return Findings(
+        checks=(*checks, *sets.unchecked(experiment, source)),
+        figures=tuple(drawn for _, drawn in found),
+    )
 
 
 def level(label: str, value: float) -> Line:
