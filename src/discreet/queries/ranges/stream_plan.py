@@ -222,7 +222,7 @@ class StreamPlan:
             return plan_stream(
                 **{name: None if amount is None else Fraction(amount) for name, amount in amounts},
                 relation=Relation[content["relation"]],
-                rows_per_unit=content["per_unit"],
+                rows_per_unit=content["rows_per_unit"],
                 keys=content["keys"],
                 horizon=content["horizon"],
                 window=content["window"],
