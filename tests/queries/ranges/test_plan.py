@@ -281,7 +281,7 @@ def test_at_one_release_laplace_noise_may_win(monkeypatch):
 
 
 def test_the_table_is_printed_without_reading_anything():
-    found = planned(100, w.all_ranges(), budget(epsilon=1), n=10_000)
+    found = planned(100, w.all_ranges(), budget(epsilon=1), rows=10_000)
     text = str(found)
     lines = text.splitlines()
     assert lines[0].startswith("Ranges of 1 .. 100, all ranges, epsilon 1")
@@ -298,17 +298,17 @@ def test_the_table_is_printed_without_reading_anything():
 def test_a_public_number_of_rows_is_used_where_it_is_public():
     size, cost = 64, budget(epsilon=1)
     replaced = planned(size, w.all_ranges(), cost, relation=Relation.REPLACE_ONE)
-    known = planned(size, w.all_ranges(), cost, relation=Relation.REPLACE_ONE, n=500)
+    known = planned(size, w.all_ranges(), cost, relation=Relation.REPLACE_ONE, rows=500)
     assert known.candidates[0].mean < replaced.candidates[0].mean
     assert known.best.release(np.full(size, 5), bits=seeded(1)).guarantee.epsilon() == 1
-    guess = planned(size, w.all_ranges(), cost, n=500)
+    guess = planned(size, w.all_ranges(), cost, rows=500)
     assert guess.candidates[0].mean == planned(size, w.all_ranges(), cost).candidates[0].mean
     several = planned(
         size,
         w.all_ranges(),
         cost,
         relation=Relation.REPLACE_ONE,
-        n=500,
+        rows=500,
         contribution=Contribution(rows=2),
     )
     assert all(getattr(c.design.strategy, "total", None) is None for c in several.candidates)
@@ -330,14 +330,14 @@ def test_single_cells(cost):
     assert {one.design.strategy for one in found.candidates} == {flat(1)}
     assert found.best.release(np.array([7]), bits=seeded(1)).answer() != 0
     with pytest.raises(InvalidArgument, match="nothing to measure"):
-        planned(1, w.points(), cost, relation=Relation.REPLACE_ONE, n=5)
+        planned(1, w.points(), cost, relation=Relation.REPLACE_ONE, rows=5)
 
 
 def test_what_cannot_be_planned():
     with pytest.raises(InvalidArgument, match="REPLACE_ONE"):
         planned(8, w.points(), BUDGETS[0], relation=Relation.LOCAL)
-    with pytest.raises(InvalidArgument, match="n must be"):
-        planned(8, w.points(), BUDGETS[0], n=0)
+    with pytest.raises(InvalidArgument, match="rows must be"):
+        planned(8, w.points(), BUDGETS[0], rows=0)
     with pytest.raises(InvalidArgument, match="outside"):
         planned(8, w.ranges([(0, 8)]), BUDGETS[0])
     with pytest.raises(InvalidArgument, match="9"):
