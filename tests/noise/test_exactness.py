@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
+from discreet.core.exact import exp_minus
+from discreet.noise import blocks, bounded, exponential, magnitude, uniform
 from discreet.noise.bits import SeededBits, seeded
 from discreet.noise.blocks import BlockGaussian
 from discreet.noise.bounded import BoundedLaplace, _power_sum
-from discreet.noise.laplace import Geometric
+from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
+from discreet.noise.laplace import DiscreteLaplace, Geometric, RoundedLaplace
 from discreet.noise.lazy import LazyUniform, invert
 from discreet.noise.magnitude import _TABLE_ERROR, Magnitude
 from discreet.noise.staircase import Staircase, power_sums
@@ -152,9 +155,9 @@ def test_divergences_of_steps_are_those_of_the_masses(width, epsilon):
 def test_every_guess_is_led_to_the_same_number(guess):
     law = Geometric(3)
     for word in range(0, 256, 5):
-        uniform = LazyUniform(seeded(word), value=word, bits=8)
-        found = invert(uniform, lambda k: partial(law.at_least, k), guess)
-        low, high = (Fraction(end, 1 << uniform.bits) for end in (uniform.value, uniform.value + 1))
+        lazy = LazyUniform(seeded(word), value=word, bits=8)
+        found = invert(lazy, lambda k: partial(law.at_least, k), guess)
+        low, high = (Fraction(end, 1 << lazy.bits) for end in (lazy.value, lazy.value + 1))
         least, most = (law.at_least(k, 400) for k in (found, found + 1))
         assert high <= Fraction(least[1], 1 << 400)
         assert low >= Fraction(most[0], 1 << 400)
@@ -163,15 +166,15 @@ def test_every_guess_is_led_to_the_same_number(guess):
 def test_comparisons_stop_as_soon_as_they_are_certain():
     half = Fraction(1, 2)
     for value, below in itertools.product(range(4), (half, Fraction(1, 4), Fraction(3, 4))):
-        uniform = LazyUniform(seeded(1), value=value, bits=2)
+        lazy = LazyUniform(seeded(1), value=value, bits=2)
 
         def threshold(precision, below=below):
             exact = below * (1 << precision)
             assert exact.denominator == 1
             return int(exact), int(exact)
 
-        assert uniform.below(threshold) == (Fraction(value, 4) < below)
-        assert uniform.bits == 2  # the number is certain from its first two bits
+        assert lazy.below(threshold) == (Fraction(value, 4) < below)
+        assert lazy.bits == 2  # the number is certain from its first two bits
 
 
 def test_walks_are_complete():
@@ -193,3 +196,58 @@ def test_narrow_words_are_the_first_bits_of_wide_ones():
     for bad in ({"seed": -1}, {"seed": 0, "width": 1}):
         with pytest.raises(InvalidArgument, match=f"{list(bad)[-1]} must be at least"):
             SeededBits(**bad)
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        lambda n, bits: Geometric(50).sample(n, bits),
+        lambda n, bits: DiscreteLaplace(Fraction(1, 3)).sample(n, bits),
+        lambda n, bits: DiscreteLaplace(1000).sample(n, bits),
+        lambda n, bits: [DiscreteLaplace(1000).sample(1, bits) for _ in range(n // 10)],
+        lambda n, bits: DiscreteGaussian(1000).sample(n, bits),
+        lambda n, bits: DiscreteGaussian(10**6).sample(n, bits),
+        lambda n, bits: BoundedLaplace(1000, lower=-500, upper=3000).sample(n, bits),
+        lambda n, bits: RoundedLaplace(Fraction(1000), -3).add(np.linspace(0, 9, n), bits),
+        lambda n, bits: RoundedGaussian(Fraction(10**12), -3).add(np.linspace(0, 9, n), bits),
+        lambda n, bits: RoundedGaussian(Fraction(4), 1).add(np.linspace(0, 9, n), bits),
+        lambda n, bits: uniform.bernoulli_exp(np.arange(n), Fraction(1, 500), bits),
+        lambda n, bits: uniform.bernoulli_real(partial(exp_minus, Fraction(1, 2)), n, bits),
+    ],
+)
+def test_few_draws_need_the_exact_path(monkeypatch, sampler):
+    """Wide words settle all but one draw in many thousands: this is what makes it fast."""
+    asked = []
+
+    class Noted(LazyUniform):
+        def __init__(self, *arguments, **options):
+            asked.append(1)
+            super().__init__(*arguments, **options)
+
+    for module in (blocks, bounded, exponential, magnitude, uniform):
+        monkeypatch.setattr(module, "LazyUniform", Noted)
+    sampler(20_000, seeded(81))
+    assert len(asked) <= 1
+    asked.clear()
+    sampler(4000, SeededBits(81, width=12))
+    assert asked  # narrow words do not
+
+
+def test_coins_that_are_almost_certain():
+    almost = partial(exp_minus, Fraction(1, 10**30))
+    assert almost(64)[1] == 1 << 64  # no word is that large
+    assert uniform.bernoulli_real(almost, 500, seeded(82)).all()
+    assert uniform.bernoulli_real(almost, 500, SeededBits(82, width=6)).all()
+    never = partial(exp_minus, Fraction(10**3))
+    assert not uniform.bernoulli_real(never, 500, SeededBits(82, width=6)).any()
+    assert uniform.bernoulli(1, 50, seeded(83)).all()
+    assert not uniform.bernoulli(0, 50, seeded(83)).any()
+
+
+def test_guesses_are_good():
+    """A guess is never trusted, but a bad one makes the search long."""
+    for value in (0, 1, 100, 255):
+        lazy = LazyUniform(seeded(84), value=value, bits=8)
+        guessed = exponential.guess(lazy, Fraction(50))
+        assert lazy.bits == 72
+        assert guessed == pytest.approx(-50 * math.log((lazy.value + 0.5) / 2.0**72), rel=1e-12)

@@ -175,7 +175,7 @@ def _decide(law: BoundedLaplace, uniform: LazyUniform, first: int) -> int:
 
     if law.lower == law.upper:
         return law.lower
-    return invert(uniform, at_least, min(max(first, law.lower), law.upper))
+    return invert(uniform, at_least, first)
 
 
 def _power_sum(order: int, upper: int, rate: float) -> float:

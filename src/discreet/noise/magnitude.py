@@ -65,9 +65,9 @@ class Magnitude:
         # The guide is worth its making only for many draws.
         k = self._guided(u) if len(u) >= 256 else self._searched(u)
         ends = self.ends
-        # Distances are at most 2**63 - 1; the first end's predecessor is 0.
+        # Distances are at most 2**63 - 1; nothing is below the first end, so its own is not used.
         above = ends[k] - u
-        under = u - np.where(k > 0, ends[k - 1], 0)
+        under = u - ends[k - 1]
         error = np.int64(_TABLE_ERROR + half)
         doubtful = above <= error
         doubtful |= (under <= error) & (k > 0)
