@@ -44,8 +44,6 @@ from discreet.queries.ranges.question import plan_ranges
 from discreet.queries.ranges.release import RangeRelease
 from discreet.queries.ranges.stream_plan import plan_stream
 from discreet.report.plot import plot
-from discreet.tables.descent import FineQuantiles
-from discreet.tables.ranges import ChargedGrid, ChargedRanges
 from discreet.tables.release import Release
 from discreet.tables.stream import stream
 from discreet.tables.table import table
@@ -53,9 +51,6 @@ from discreet.tables.table import table
 __version__: str
 __all__ = [
     "BudgetExceeded",
-    "ChargedGrid",
-    "ChargedRanges",
-    "FineQuantiles",
     "GridRelease",
     "Guarantee",
     "InvalidArgument",

@@ -16,6 +16,7 @@ import discreet
 from discreet.apps.cli.main import main
 from discreet.report.chart import Axis, Band, Curve, curves
 from discreet.report.heat import heat
+from discreet.tables.ranges import ChargedRanges
 
 FILE = """
 title = "Visits <2024>"
@@ -128,7 +129,7 @@ def test_release_writes_artefacts_that_answer_alone(file):
     days = discreet.RangeRelease.from_json(text)
     january = sum(day(i).startswith("2024-01") for i in range(MANY))
     assert days.answer("2024-01-01", "2024-01-31") == pytest.approx(january, abs=0.01)
-    charged = discreet.ChargedRanges.from_json(text)
+    charged = ChargedRanges.from_json(text)
     assert charged.title == "Days <b>"
     assert charged.receipt.account == "visits"
     summary = json.loads((file.parent / "visits.json").read_text())["ranges"]

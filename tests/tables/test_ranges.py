@@ -24,7 +24,7 @@ from discreet.queries.ranges import workload
 from discreet.queries.ranges.domain import Bins, Dates, Integers, Ordered
 from discreet.queries.ranges.grid_question import planned_grid, rectangles
 from discreet.queries.ranges.question import ROWS, cells_of, planned, ranges
-from discreet.tables.ranges import ChargedRanges
+from discreet.tables.ranges import ChargedGrid, ChargedRanges
 from discreet.tables.work import Work, carry_out
 
 DAYS = dt.date(2024, 2, 27), dt.date(2024, 3, 2)
@@ -339,10 +339,10 @@ def test_grids_of_two_columns(table):
     assert made.answer((None, days[1]), ("fail", "fail")) == pytest.approx(early)
     assert made.question == "ranges of day by grade where well"
     text = made.to_json()
-    assert discreet.ChargedGrid.from_json(text).to_json() == text
+    assert ChargedGrid.from_json(text).to_json() == text
     assert discreet.GridRelease.from_json(text).total == made.total
     with pytest.raises(InvalidArgument, match="GridRelease"):
-        discreet.ChargedGrid.from_json(json.dumps({**json.loads(text), "release": {}}))
+        ChargedGrid.from_json(json.dumps({**json.loads(text), "release": {}}))
 
 
 def test_grids_are_charged_and_planned(table, account):
