@@ -138,7 +138,7 @@ def test_parts_of_one_kind_become_one():
     assert leaves.reduced(Composed(((line, 3),)), "upper").parts == ((line, 3),)
 
 
-@pytest.mark.parametrize("dimension", [1, 3, 9])
+@pytest.mark.parametrize("dimension", [1, 3, 4, 9])
 def test_fine_lattices_are_nearly_gaussian(dimension):
     """T2 and T3: smoothing t with total slack below 1e-8, variance v - t above and v + t below."""
     variance, shift, count = 10**4 + 1, 90, 5

@@ -225,8 +225,8 @@ class Atoms:
 
     @property
     def other(self) -> Floats:
-        """The Q-masses."""
-        result: Floats = self.masses * np.exp(-self.losses)
+        """The Q-masses; below what underflows they are outputs that P never gives."""
+        result: Floats = self.masses * np.exp(-np.maximum(self.losses, -700.0))
         return result
 
     def profile(self, epsilon: Floats) -> Floats:
