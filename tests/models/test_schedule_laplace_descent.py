@@ -289,10 +289,10 @@ def test_what_cannot_be_fitted_is_refused(changes, error):
 
 
 def test_the_penalty_is_chosen_from_public_numbers():
-    few = model(method="output").plan(3, rows=1000).objective.l2
-    many = model(method="output").plan(3, rows=100_000).objective.l2
+    few = model(method="output").plan(features=3, rows=1000).objective.l2
+    many = model(method="output").plan(features=3, rows=100_000).objective.l2
     assert few > 10 * many
-    assert math.isclose(model(method="output", l2=0.3).plan(3, rows=10).objective.l2, 0.3)
+    assert math.isclose(model(method="output", l2=0.3).plan(features=3, rows=10).objective.l2, 0.3)
 
 
 _EXEMPT = {

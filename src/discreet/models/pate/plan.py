@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.personal import PersonalGuarantee, personal
-from discreet.core.check import count
+from discreet.core.check import count, probability
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.models.pate.aggregate import Confident
 from discreet.models.pate.assignment import Assignment
@@ -59,8 +59,7 @@ def plan_labels(
     ``answered``: the share of items that are answered, guessed from public data; a wrong guess
     costs labels, not privacy. ``items``: how many there are to ask, if that is the limit.
     """
-    if not 0 < answered <= 1:
-        raise InvalidArgument(f"answered must lie in (0, 1], got {answered}.")
+    probability("answered", answered, zero=False)
     menu = personal(limits)
     if menu.names != assignment.names:
         raise InvalidArgument(f"limits must name the levels {', '.join(assignment.names)}.")

@@ -15,7 +15,7 @@ import scipy.special as sp
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import count
+from discreet.core.check import count, probability
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.models.pate.aggregate import Confident, as_counts
 from discreet.models.pate.assignment import UNITS, Assignment
@@ -64,8 +64,7 @@ def search_rule(
     ``counts`` and ``truth``: votes in units and true classes of items that are public or
     simulated; ``items``: how many public items there will be to ask.
     """
-    if not 0 < accuracy < 1:
-        raise InvalidArgument(f"accuracy must lie in (0, 1), got {accuracy}.")
+    probability("accuracy", accuracy, zero=False, one=False)
     pool = count("items", items)
     found, right = _known(counts, truth)
     total = float(assignment.weights.sum()) / UNITS

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.special as sp
 from numpy.typing import ArrayLike
 
+from discreet.core.check import probability
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.models.pate.assignment import UNITS
 from discreet.models.pate.costs import answer_cost, question_cost
@@ -192,8 +193,7 @@ class CostRelease:
     def __post_init__(self) -> None:
         if not (self.order > 1 and self.b > 0 and self.sigma > 0 and self.tau > 0):
             raise InvalidArgument("order must exceed 1; b, sigma and tau must be positive.")
-        if not 0 < self.failure < 1:
-            raise InvalidArgument(f"failure must lie in (0, 1), got {self.failure}.")
+        probability("failure", self.failure, zero=False, one=False)
 
     def cost(self, order: float) -> float:
         """The Rényi cost of a release at an order, to every owner."""

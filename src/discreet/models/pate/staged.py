@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.personal import PersonalGuarantee, personal
 from discreet.core import events
-from discreet.core.check import positive
+from discreet.core.check import positive, probability
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
@@ -265,8 +265,7 @@ def plan_turns(
     answered: float,
 ) -> TurnPlan:
     """The longest run with turns that keeps every level's limit; see `plan.plan_labels`."""
-    if not 0 < answered <= 1:
-        raise InvalidArgument(f"answered must lie in (0, 1], got {answered}.")
+    probability("answered", answered, zero=False)
     names = schedule.slots[0].names
     if sorted(limits) != list(names):
         raise InvalidArgument(f"limits must name the levels {', '.join(names)}.")

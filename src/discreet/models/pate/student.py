@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.semi_supervised import SelfTrainingClassifier
 
+from discreet.core.check import probability
 from discreet.core.errors import InvalidArgument
 from discreet.models.pate.aggregate import UNANSWERED
 from discreet.models.pate.ensemble import Labels
@@ -43,7 +44,6 @@ def train_student(
         return clone(estimator).fit(items[told], target[told])
     if not hasattr(estimator, "predict_proba"):
         raise InvalidArgument("semi_supervised needs an estimator with predict_proba.")
-    if not 0 < threshold < 1:
-        raise InvalidArgument(f"threshold must lie in (0, 1), got {threshold}.")
+    probability("threshold", threshold, zero=False, one=False)
     learner = SelfTrainingClassifier(clone(estimator), threshold=threshold)
     return learner.fit(items, target)

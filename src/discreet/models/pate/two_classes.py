@@ -117,8 +117,7 @@ def plan_bits(
     items: int | None = None,
 ) -> BitPlan:
     """The longest run about two classes that keeps every level's limit; as `plan.plan_labels`."""
-    if not 0 < answered <= 1:
-        raise InvalidArgument(f"answered must lie in (0, 1], got {answered}.")
+    probability("answered", answered, zero=False)
     if sorted(limits) != list(assignment.names):
         raise InvalidArgument(f"limits must name the levels {', '.join(assignment.names)}.")
     each = (SPARE if answered < 1 else 1) / answered

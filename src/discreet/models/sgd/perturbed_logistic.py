@@ -82,7 +82,7 @@ class PerturbedLogisticRegression(ClassifierMixin, MappedEstimator):
         Needs: one row for each unit of privacy; declared bounds and classes.
         """
         table, given, mapped = self._start(X, y)
-        mechanism = self.plan(table.shape[1], rows=self._rows(len(table)))
+        mechanism = self.plan(features=table.shape[1], rows=self._rows(len(table)))
         source, label = self._source, self.label or f"fit {type(self).__name__}"
         with charged(self.account, mechanism.guarantee, label=label, bits=source) as held:
             read = mapped.rows(doubles("X", table))
@@ -93,14 +93,14 @@ class PerturbedLogisticRegression(ClassifierMixin, MappedEstimator):
         self.receipt_ = None if held is None else held.receipt
         return self
 
-    def plan(self, columns: int, *, rows: int) -> Release:
-        """The mechanism of a fit on that many columns and rows: noise and guarantee; free."""
-        width = count("columns", columns) + bool(self.fit_intercept)
-        size = self._row_norm(columns)
+    def plan(self, *, features: int, rows: int) -> Release:
+        """The mechanism of a fit on that many features and rows: noise and guarantee; free."""
+        width = count("features", features) + bool(self.fit_intercept)
+        size = self._row_norm(features)
         match self.method:
             case "output":
                 return output_perturbation(
-                    self._objective(columns, rows),
+                    self._objective(features, rows),
                     features=width,
                     rows=rows,
                     row_norm=size,
@@ -112,7 +112,7 @@ class PerturbedLogisticRegression(ClassifierMixin, MappedEstimator):
                 if self.relation is not Relation.REPLACE_ONE:
                     raise RelationMismatch("'last iterate' holds for Relation.REPLACE_ONE only.")
                 return noisy_descent(
-                    self._objective(columns, rows),
+                    self._objective(features, rows),
                     features=width,
                     rows=rows,
                     row_norm=size,
