@@ -44,6 +44,7 @@ def bars(
             f'width="{width}" height="{height}" role="img" font-family="sans-serif" font-size="12">'
         ),
         f"<title>{escape(title)}</title>",
+        '<rect width="100%" height="100%" fill="#fff"/>',
         f'<text x="4" y="18" font-size="13" font-weight="bold">{escape(cut(title, 100))}</text>',
     ]
     for i in range(many):
