@@ -87,7 +87,7 @@ def main(  # noqa: PLR0913 - one for each option
         results.append(result)
         if fate in ("survived", "untested"):
             click.echo(f"{number + 1}/{len(chosen)} {_told(result)}")
-        head = {"room": room, "all": len(found), "seed": seed, "under": under}
+        head = {"room": room, "all": len(found), "seed": seed, "under": under, "cap": cap}
         rows = [asdict(result) for result in results]
         out.write_text(json.dumps(head | {"tried": rows}, indent=1), encoding="utf-8")
 

@@ -29,14 +29,14 @@ What is not: docstrings, words of errors, annotations, decorators, names that be
 underscores, `strict=` of `zip`.
 
 Only the tests of the room itself count where there are any, none that is marked slow, the
-shortest first and at most a minute of them for one mutant. A test that fails on the source as
-it is does not count. Mutants that compute the same for every input are *equivalent*: each is
+shortest first and as many as end within so many seconds of a core as the table says. A test
+that fails on the source as it is does not count. Mutants that compute the same for every input are *equivalent*: each is
 argued below, and an argument that a test refutes is reported. The rate leaves them out; the raw
 rate does not. *Tolerated* mutants differ, but harm neither a guarantee nor an answer; they
 count as survivors.
 
-| Room | Mutants | Tried | Noticed | of them by time | Equivalent | Rate | Raw rate | Seed |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
+| Room | Mutants | Tried | Noticed | by time | Equivalent | Rate | Raw rate | Seed | Seconds |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
 """
 
 
@@ -70,7 +70,8 @@ def _row(content: dict[str, Any]) -> str:
     name = f"{content['room']}/{content['under']}".rstrip("/")
     return (
         f"| `{name}` | {content['all']} | {tried} | {noticed} | {slow} | {equivalent} "
-        f"| {noticed / (tried - equivalent):.1%} | {noticed / tried:.1%} | {content['seed']} |\n"
+        f"| {noticed / (tried - equivalent):.1%} | {noticed / tried:.1%} | {content['seed']} "
+        f"| {content.get('cap', 60.0):g} |\n"
     )
 
 
