@@ -1,6 +1,8 @@
 """What newcomers get wrong: refused by name, with the remedy, before anything is read or spent."""
 
 import random
+import subprocess
+import sys
 from types import ModuleType
 
 import numpy as np
@@ -195,3 +197,27 @@ def test_a_table_that_cannot_be_disclosed(call, words):
 def test_completion_offers_no_modules(room):
     assert dir(room) == sorted(room.__all__)
     assert not [name for name in dir(room) if isinstance(getattr(room, name), ModuleType)]
+
+
+@pytest.mark.parametrize(
+    ("missing", "code", "extra"),
+    [
+        ("sklearn", "discreet.models.PrivateLinearRegression", "models"),
+        ("sklearn", "import discreet.models.pate.plan", "models"),
+        ("psycopg", "discreet.Ledger('postgresql://localhost/db')", "postgres"),
+        ("pyspark", "discreet.table('people.csv', columns={}, engine='spark')", "spark"),
+        ("uvicorn", "main(['serve', '--demo'], standalone_mode=False)", "web"),
+    ],
+)
+def test_what_is_not_installed_is_named_with_its_extra(file, missing, code, extra):
+    script = (
+        f"import sys; sys.modules[{missing!r}] = None\n"
+        "import discreet, discreet.models\n"
+        "from discreet.apps.cli.main import main\n"
+        f"try:\n    {code}\n"
+        "except discreet.Unsupported as error:\n    print(error)\n"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, check=False, text=True, cwd=file.parent)
+    assert f"pip install 'discreet[{extra}]'" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,5 +1,6 @@
 """Private aggregation of teacher ensembles, with a budget for each level of data owners."""
 
+import discreet.models.extra  # noqa: F401 - first: it names what is missing
 from discreet.models.pate.aggregate import Confident
 from discreet.models.pate.assignment import Assignment, counted, hybrid, upsampling, weighting
 from discreet.models.pate.calibrate import label_law, sensitivities

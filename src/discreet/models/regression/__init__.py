@@ -1,5 +1,6 @@
 """Private linear regression: noisy moments on a grid, and what is fitted from them."""
 
+import discreet.models.extra  # noqa: F401 - first: it names what is missing
 from discreet.models.regression.best import BestLinearRegression
 from discreet.models.regression.choose import Choice, choose
 from discreet.models.regression.estimator import PrivateLinearRegression

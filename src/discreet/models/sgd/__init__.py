@@ -4,6 +4,7 @@ Noise is added to exact sums of clipped gradients, in whole numbers; the cost of
 from its exact events.
 """
 
+import discreet.models.extra  # noqa: F401 - first: it names what is missing
 from discreet.models.sgd.analysis import Analysis, analyse
 from discreet.models.sgd.classifier import PrivateLogisticRegression
 from discreet.models.sgd.full_batch import NoisyDescent, noisy_descent
