@@ -5,14 +5,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from discreet.core.errors import OutOfDomain
+from discreet.core.errors import BudgetExceeded, OutOfDomain
 from discreet.mechanisms.local import balanced as balanced_module
 from discreet.mechanisms.local import histogram as histogram_module
 from discreet.mechanisms.local.balanced import balanced, levels
+from discreet.mechanisms.local.client import MemoisedClient
+from discreet.mechanisms.local.frequencies import Frequencies
 from discreet.mechanisms.local.histogram import she
 from discreet.mechanisms.local.longitudinal import l_osue, rappor
 from discreet.mechanisms.local.randomiser import codes
+from discreet.mechanisms.local.response import grr
 from discreet.mechanisms.local.wave import square_wave
 from discreet.noise.bits import seeded
 
@@ -68,6 +72,26 @@ def test_what_reports_of_one_memory_cost(make):
     assert costs == sorted(costs)
     assert 0.5 < costs[1] <= 1.0 + 1e-9
     assert costs[-1] <= 1.5
+
+
+def test_periods_cost_in_full():
+    client = MemoisedClient(rappor(categories=4, epsilon=0.5, permanent=1.5), budget=3.2)
+    for spent in (1.5, 3.0):
+        client.answer(1, bits=seeded(1))
+        assert client.guarantee.epsilon() == spent
+    with pytest.raises(BudgetExceeded, match="2 periods"):
+        client.answer(1, bits=seeded(1))
+    assert client.periods == 2
+
+
+def test_what_noise_would_seldom_reach_stays():
+    oracle = grr(categories=4, epsilon=2)
+    line = stats.norm.ppf(1 - 0.05 / 8) * math.sqrt(float(oracle.range_variance(1, 0)) / 100)
+    shares = np.array([line * (1 + 1e-9), line * (1 - 1e-9), -line * 2, 0.9])
+    found = Frequencies(shares=shares, reports=100, variance=0 * shares, oracle=oracle)
+    assert found.base_cut().shares.tolist() == [shares[0], 0, 0, 0.9]
+    assert found.base_cut(miss=0.5).shares[1] == shares[1]
+    assert found.base_cut().adjusted == "base_cut"
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2, 6])
