@@ -30,10 +30,10 @@ underscores, `strict=` of `zip`.
 
 Only the tests of the room itself count where there are any, none that is marked slow, the
 shortest first and as many as end within so many seconds of a core as the table says. A test
-that fails on the source as it is does not count. Mutants that compute the same for every input are *equivalent*: each is
-argued below, and an argument that a test refutes is reported. The rate leaves them out; the raw
-rate does not. *Tolerated* mutants differ, but harm neither a guarantee nor an answer; they
-count as survivors.
+that fails on the source as it is does not count. Mutants that compute the same for every input
+are *equivalent*: each is argued below, and an argument that a test refutes is reported. The
+rate leaves them out; the raw rate does not. *Tolerated* mutants differ, but harm neither a
+guarantee nor an answer; they count as survivors.
 
 | Room | Mutants | Tried | Noticed | by time | Equivalent | Rate | Raw rate | Seed | Seconds |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
