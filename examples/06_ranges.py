@@ -3,11 +3,10 @@
 # %%
 import numpy as np
 
+from discreet import RangeRelease
 from discreet.queries.budget import budget
-from discreet.queries.ranges import workload
-from discreet.queries.ranges.domain import dates
+from discreet.queries.ranges import dates, workload
 from discreet.queries.ranges.plan import plan_ranges
-from discreet.queries.ranges.release import RangeRelease
 
 days = dates("2023-01-01", "2023-12-31")
 season = 300 + 120 * np.sin(np.arange(days.size) / 58)

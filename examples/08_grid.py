@@ -3,11 +3,11 @@
 # %%
 import numpy as np
 
+from discreet import GridRelease
 from discreet.queries.budget import budget
-from discreet.queries.ranges.domain import dates, ordered
+from discreet.queries.ranges import dates, ordered
 from discreet.queries.ranges.grid import all_rectangles
 from discreet.queries.ranges.grid_plan import plan_grid
-from discreet.queries.ranges.grid_release import GridRelease
 
 days = dates("2023-01-01", "2023-12-31")
 regions = ordered([f"region {number:02}" for number in range(1, 51)])

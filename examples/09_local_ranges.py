@@ -3,12 +3,8 @@
 # %%
 import numpy as np
 
-from discreet.local.aggregate import Aggregate
-from discreet.local.catalogue import from_description
-from discreet.queries.ranges import workload
-from discreet.queries.ranges.domain import integers
-from discreet.queries.ranges.local.ladder import trust_ladder
-from discreet.queries.ranges.local.plan import plan_local
+from discreet.local import Aggregate, from_description, plan_local, trust_ladder
+from discreet.queries.ranges import integers, workload
 
 minutes = integers(0, 1023)  # how long an app was used today; clients clip
 

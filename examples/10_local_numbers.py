@@ -3,10 +3,7 @@
 # %%
 import numpy as np
 
-from discreet.local.aggregate import Aggregate
-from discreet.mechanisms.local.best import best_mean
-from discreet.mechanisms.local.several import several
-from discreet.mechanisms.local.wave import square_wave
+from discreet.local import Aggregate, best_mean, several, square_wave
 
 source = np.random.default_rng(1)
 minutes = source.gamma(3, 20, size=200_000)  # made up

@@ -4,8 +4,9 @@
 import numpy as np
 
 import discreet
+from discreet.local import subset_selection
 from discreet.mechanisms.local.shuffling import local_epsilon, shuffled
-from discreet.mechanisms.local.subset import SubsetSelection, subset_selection
+from discreet.mechanisms.local.subset import SubsetSelection
 from discreet.noise.uniform import permutation
 
 listeners, stations = 100_000, 64

@@ -3,11 +3,8 @@
 # %%
 import numpy as np
 
+from discreet import private_quantile, propose_test_release, smooth, unbounded_mean
 from discreet.mechanisms.median_errors import median_errors
-from discreet.mechanisms.propose import propose_test_release
-from discreet.mechanisms.quantile import private_quantile
-from discreet.mechanisms.smooth import smooth
-from discreet.mechanisms.unbounded import unbounded_mean
 
 made_up = np.random.default_rng(1)
 incomes = made_up.lognormal(10.3, 0.6, 9_999)

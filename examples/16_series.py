@@ -3,8 +3,8 @@
 # %%
 import numpy as np
 
+from discreet import seeded
 from discreet.leakage import series
-from discreet.noise.bits import seeded
 
 people, weeks = 40, 10
 model = series.VAR(

@@ -3,7 +3,7 @@
 import numpy as np
 
 import discreet
-from discreet.models.sgd import PrivateLogisticRegression
+from discreet.models import PrivateLogisticRegression
 
 BOUNDS = [(18, 90), (0, 80), (0, 1), (0, 1)]  # declared, never taken from the data
 

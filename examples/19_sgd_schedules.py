@@ -3,8 +3,9 @@
 # %%
 import numpy as np
 
-from discreet.core.relation import Relation
-from discreet.models.sgd import PerturbedLogisticRegression, PowerSchedule, analyse
+from discreet import Relation
+from discreet.models import PerturbedLogisticRegression
+from discreet.models.sgd import PowerSchedule, analyse
 from discreet.models.sgd.convergence import Problem
 from discreet.models.sgd.trajectory import costs
 

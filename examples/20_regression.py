@@ -6,7 +6,8 @@ import tempfile
 import numpy as np
 
 import discreet
-from discreet.models.regression import PrivateLinearRegression, psd
+from discreet.models import PrivateLinearRegression
+from discreet.models.regression import psd
 
 rng = np.random.default_rng(7)
 people = 30_000

@@ -16,9 +16,7 @@ import polars as pl
 import discreet
 from discreet import ask
 from discreet.accounting.people import limit_rho
-from discreet.models.pate.aggregate import Confident
-from discreet.models.pate.assignment import weighting
-from discreet.models.pate.plan import plan_labels
+from discreet.models.pate import Confident, plan_labels, weighting
 
 people = {"strict": 34, "usual": 43, "open": 23}  # per cent of the patients
 promises = {"strict": 1, "usual": 2, "open": 3}  # epsilon, at delta = 1e-6

@@ -10,14 +10,18 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 import discreet
-from discreet.models.pate.aggregate import Confident
-from discreet.models.pate.assignment import counted, weighting
-from discreet.models.pate.calibrate import sensitivities
-from discreet.models.pate.ensemble import PrivateEnsemble
-from discreet.models.pate.plan import plan_labels
-from discreet.models.pate.search import expected, search_rule
-from discreet.models.pate.simulate import simulate_votes
-from discreet.models.pate.student import train_student
+from discreet.models import PrivateEnsemble
+from discreet.models.pate import (
+    Confident,
+    counted,
+    expected,
+    plan_labels,
+    search_rule,
+    sensitivities,
+    simulate_votes,
+    train_student,
+    weighting,
+)
 
 menu = {"strict": discreet.approx(1, 1e-5), "open": discreet.approx(3, 1e-5)}
 people = {"strict": 50, "open": 50}
