@@ -25,7 +25,7 @@ from discreet.studies.aoutouf import (
 )
 from discreet.studies.aoutouf.plan import AOUTOUF
 from discreet.studies.study import Setting, run
-from tests.studies.wholeness import DOCS, drawn, failed, holds, named, whole
+from tests.studies.wholeness import DOCS, drawn, explained, failed, holds, named, whole
 
 QUICK = Setting(quick=True, seed=AOUTOUF.seed)
 
@@ -46,9 +46,7 @@ def test_all_experiments_are_there_with_checks_and_figures_of_their_own(study):
     assert all(checked[name] >= 3 for name in ids)
     named(study)
     assert {figure.id.partition("/")[0] for figure in study.figures} == set(ids)
-    for figure in study.figures:
-        assert "exact" in figure.note
-        assert all(len(line.x) == len(line.y) > 0 for line in figure.lines)
+    explained(study, ("exact",))
 
 
 def test_what_needs_the_real_file_is_said_to_be_missing(study):

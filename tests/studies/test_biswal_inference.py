@@ -27,9 +27,17 @@ from discreet.studies.biswal_inference import (
     widths,
 )
 from discreet.studies.biswal_inference.plan import BISWAL_INFERENCE
-from discreet.studies.checks import MOST_SIMULATED
 from discreet.studies.study import Setting, run
-from tests.studies.wholeness import DOCS, drawn, failed, holds, named, whole
+from tests.studies.wholeness import (
+    DOCS,
+    drawn,
+    explained,
+    failed,
+    few_by_chance,
+    holds,
+    named,
+    whole,
+)
 
 QUICK = Setting(quick=True, seed=BISWAL_INFERENCE.seed)
 
@@ -81,16 +89,12 @@ def test_checks_have_names_of_their_own_and_reasons_where_they_correct(study):
 
 
 def test_the_error_of_chance_is_shared_among_no_more_checks_than_assumed(study):
-    # At most these: those that compare with a tolerance. Most of them are exact.
-    assert sum(check.rule == "within" for check in study.checks) < MOST_SIMULATED
+    few_by_chance(study)
 
 
 def test_figures_say_how_they_came_about(study):
+    explained(study, ("exact", "runs"))
     for figure in study.figures:
-        assert figure.x
-        assert figure.y
-        assert any(word in figure.note for word in ("exact", "runs"))
-        assert all(len(line.x) == len(line.y) > 0 for line in figure.lines)
         assert all(math.isfinite(value) for line in figure.lines for value in (*line.x, *line.y))
 
 

@@ -22,9 +22,17 @@ from discreet.studies.biswal_mechanisms import (
     weighted,
 )
 from discreet.studies.biswal_mechanisms.plan import BISWAL_MECHANISMS
-from discreet.studies.checks import MOST_SIMULATED
 from discreet.studies.study import Setting, run
-from tests.studies.wholeness import DOCS, drawn, failed, holds, named, whole
+from tests.studies.wholeness import (
+    DOCS,
+    drawn,
+    explained,
+    failed,
+    few_by_chance,
+    holds,
+    named,
+    whole,
+)
 
 QUICK = Setting(quick=True, seed=BISWAL_MECHANISMS.seed)
 
@@ -54,16 +62,11 @@ def test_checks_have_names_of_their_own_and_reasons_where_they_correct(study):
 
 
 def test_the_error_of_chance_is_shared_among_no_more_checks_than_assumed(study):
-    # At most these: those that compare with a tolerance. Most of them are exact.
-    assert sum(check.rule == "within" for check in study.checks) < MOST_SIMULATED
+    few_by_chance(study)
 
 
 def test_figures_say_how_they_came_about(study):
-    for figure in study.figures:
-        assert figure.x
-        assert figure.y
-        assert any(word in figure.note for word in ("exact", "runs", "run of", "draws"))
-        assert all(len(line.x) == len(line.y) > 0 for line in figure.lines)
+    explained(study, ("exact", "runs", "run of", "draws"))
 
 
 def test_the_files_are_whole(study):

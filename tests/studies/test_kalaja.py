@@ -33,7 +33,7 @@ from discreet.studies.kalaja.maps import Map, Split
 from discreet.studies.kalaja.methods import DELTA, METHODS, Round
 from discreet.studies.kalaja.plan import KALAJA
 from discreet.studies.study import Setting, run
-from tests.studies.wholeness import DOCS, drawn, failed, holds, named, whole
+from tests.studies.wholeness import DOCS, drawn, explained, failed, holds, named, whole
 
 QUICK = Setting(quick=True, seed=KALAJA.seed)
 
@@ -71,9 +71,7 @@ def test_sets_that_are_not_here_are_said_to_be_missing(study):
 def test_figures_say_how_they_came_about(study):
     figures = {figure.id.partition("/")[0] for figure in study.figures}
     assert figures == {f"E{i}" for i in (0, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12)}
-    for figure in study.figures:
-        assert any(word in figure.note for word in ("exact", "draws"))
-        assert all(len(line.x) == len(line.y) > 0 for line in figure.lines)
+    explained(study, ("exact", "draws"))
 
 
 def test_the_files_are_whole(study):

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from discreet.studies.catalogue import planned
+from discreet.studies.checks import MOST_SIMULATED
 from discreet.studies.page import as_html, as_json, picture
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies"
@@ -24,6 +25,21 @@ def named(study):
     """Every check has a name of its own, and a reason where it does not just reproduce."""
     assert len({check.id for check in study.checks}) == len(study.checks)
     assert all(bool(check.why) == (check.verdict != "reproduced") for check in study.checks)
+
+
+def few_by_chance(study):
+    """The error of chance is shared among no more checks than assumed."""
+    # At most these: those that compare with a tolerance. Most of them are exact.
+    assert sum(check.rule == "within" for check in study.checks) < MOST_SIMULATED
+
+
+def explained(study, words):
+    """Every figure has axes and numbers, and its note says by one of the words how it came."""
+    for figure in study.figures:
+        assert figure.x
+        assert figure.y
+        assert any(word in figure.note for word in words)
+        assert all(len(line.x) == len(line.y) > 0 for line in figure.lines)
 
 
 def whole(study):
