@@ -1,0 +1,234 @@
+"""Limits of arguments: the last allowed value is taken, and the next is refused."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import discreet
+from discreet.core.errors import PrivacyError
+from discreet.core.relation import Relation
+from discreet.mechanisms.blocks import sample_aggregate
+from discreet.mechanisms.blocks_bins import bin_counts
+from discreet.mechanisms.bounded import bounded_laplace
+from discreet.mechanisms.local.frequencies import Frequencies
+from discreet.mechanisms.local.hashing import olh
+from discreet.mechanisms.local.histogram import she
+from discreet.mechanisms.local.hybrid import hybrid
+from discreet.mechanisms.local.mean import bounds
+from discreet.mechanisms.local.response import grr
+from discreet.mechanisms.local.several import several
+from discreet.mechanisms.local.shares import laplace_shares
+from discreet.mechanisms.local.subset import subset_selection
+from discreet.mechanisms.local.unary import the
+from discreet.mechanisms.personal.exponential import personal_quantile
+from discreet.mechanisms.personal.partition import privacy_aware
+from discreet.mechanisms.personal.stretching import stretched_quantile, stretched_sum
+from discreet.mechanisms.propose import propose_test_release
+from discreet.mechanisms.quantile import private_quantile
+from discreet.mechanisms.quantile_tree import private_quantiles
+from discreet.mechanisms.smooth import smooth
+from discreet.mechanisms.smooth_statistics import Trimmed
+from discreet.mechanisms.truncated import truncated_laplace
+from discreet.mechanisms.unbounded import unbounded_mean
+from discreet.mechanisms.weighted import weighted
+from discreet.noise.bits import seeded
+
+REPLACE = {"relation": Relation.REPLACE_ONE}
+MENU = {"a": discreet.pure(1, **REPLACE)}
+UNIT = {"lower": 0, "upper": 1, "epsilon": 1}
+whole, real = (discreet.laplace(sensitivity=s, epsilon=1) for s in (1, 1.5))
+coarse = discreet.laplace(sensitivity=1.5, epsilon=2.0**-20, grid=1.0)
+shares = laplace_shares(sensitivity=1, epsilon=1, honest=5, modulus=100)
+found = Frequencies(
+    shares=np.array([0.2, 0.3, 0.5]),
+    reports=10,
+    variance=np.zeros(3),
+    oracle=grr(categories=3, epsilon=1),
+)
+
+
+def levels(n):
+    return [Fraction(k, n + 1) for k in range(1, n + 1)]
+
+
+LIMITS = {
+    "whole values": (lambda v: whole.release([v], bits=seeded(1)), [2**61, -(2**61)]),
+    "whole values, beyond": (lambda v: whole.release([v]), [], [2**61 + 1, -(2**61) - 1]),
+    "whole values on a grid": (
+        lambda v: coarse.release(v, bits=seeded(1)),
+        [2**53, -(2**53)],
+        [2**53 + 1, -(2**53) - 1],
+    ),
+    "reals": (
+        lambda v: coarse.release(v, bits=seeded(1)),
+        [2.0**61, -(2.0**61)],
+        [math.nextafter(2.0**61, math.inf), -math.nextafter(2.0**61, math.inf)],
+    ),
+    "levels": (
+        lambda v: private_quantiles(v, **UNIT),
+        [levels(1), levels(1024), [0.25, 0.5]],
+        [[], levels(1025), [0.5, 0.5], [0.5, 0.25]],
+    ),
+    "denominators": (
+        lambda v: private_quantile(v, **UNIT),
+        [Fraction(1, 2**20)],
+        [Fraction(1, 2**20 + 1), 0, 1],
+    ),
+    "flips": (
+        lambda v: private_quantile(lower=0, upper=v, grid=1, epsilon=1, method="permute_and_flip"),
+        [2**16],
+        [2**16 + 1],
+    ),
+    "sigma": (
+        lambda v: discreet.gaussian(sensitivity=1, sigma=v, grid=1, on="reals"),
+        [2**58],
+        [2**58 + 1],
+    ),
+    "half a delta": (
+        lambda v: truncated_laplace(sensitivity=1, epsilon=1, delta=v),
+        [0.5],
+        [0.500001],
+    ),
+    "smooth epsilon": (
+        lambda v: smooth(lower=0, upper=1, rows=9, epsilon=v),
+        [100, Fraction(1, 2**18)],
+        [100.001, Fraction(1, 2**18 + 1)],
+    ),
+    "smooth Gaussian delta": (
+        lambda v: smooth(**UNIT, rows=9, delta=v, noise="gaussian"),
+        [1e-12],
+        [9.99e-13],
+    ),
+    "smooth rows": (lambda v: Trimmed(rows=v, below=1, above=1), [3], [2]),
+    "tails": (
+        lambda v: unbounded_mean(unit=1, epsilon=1, tail=v),
+        [Fraction(1, 2) - Fraction(1, 2**20), Fraction(1, 2**20)],
+        [Fraction(1, 2), Fraction(1, 2**20 + 1)],
+    ),
+    "blur": (lambda v: weighted(**UNIT, rows=9, delta=1e-6, blur=v), [(1, 2)], [(0.999, 2), ()]),
+    "a bound of one step": (
+        lambda v: propose_test_release(**UNIT, rows=9, delta=1e-6, bound=v, grid=0.25),
+        [0.25],
+        [0.249],
+    ),
+    "points of a personal quantile": (
+        lambda v: personal_quantile(MENU, lower=1, upper=v),
+        [2, 2**24],
+        [1, 2**24 + 1],
+    ),
+    "anchors": (
+        lambda v: stretched_quantile(MENU, lower=-3, upper=5, anchor=v),
+        [-3, 5],
+        [-4, 6],
+    ),
+    "stretched upper bounds": (
+        lambda v: stretched_sum(MENU, lower=0, upper=v),
+        [1, 2**40],
+        [0, 2**40 + 1],
+    ),
+    "stretched prices": (
+        lambda v: stretched_quantile({"a": discreet.pure(v, **REPLACE)}, lower=0, upper=2),
+        [2**60 - 1],
+        [2**60],
+    ),
+    "smallest runs": (lambda v: privacy_aware([1, 2, 3], runs=2, smallest=v), [1, 3], [4, 0]),
+    "budgets": (lambda v: privacy_aware([1, v], runs=1), [1e-300], [0, -1, math.inf, math.nan]),
+    "defaults": (
+        lambda v: sample_aggregate(np.mean, **UNIT, groups=3, default=v),
+        [0, 1],
+        [-0.001, 1.001],
+    ),
+    "bins": (
+        lambda v: bin_counts(lower=0, upper=8, grid=1, epsilon=1, bins=v),
+        [1, 8],
+        [0, 9],
+    ),
+    "bounded epsilon": (
+        lambda v: bounded_laplace(lower=0, upper=1, sensitivity=1, epsilon=v),
+        [256],
+        [257],
+    ),
+    "sampled": (
+        lambda v: several(columns={"a": (0, 1), "b": (0, 1)}, epsilon=0.5, sampled=v),
+        [1, 2],
+        [0, 3],
+    ),
+    "columns": (
+        lambda v: several(columns={str(i): (0, 1) for i in range(v)}, epsilon=1, sampled=1),
+        [1, 255],
+        [0, 256],
+    ),
+    "local lower bounds": (
+        lambda v: bounds(v, 0),
+        [-(10**300), -1e-300],
+        [-(10**300) - 1, 0, 1, -9.9e-301],
+    ),
+    "local distances": (lambda v: bounds(-v, 10**300 - v), [0, 10**299], [-1, 10**300 + 1]),
+    "response categories": (lambda v: grr(categories=v, epsilon=1), [2, 2**31], [1, 2**31 + 1]),
+    "hashed categories": (
+        lambda v: olh(categories=v, epsilon=1, hashes=2),
+        [2, 2**24],
+        [1, 2**24 + 1],
+    ),
+    "hashes": (
+        lambda v: olh(categories=9, epsilon=1, hashes=v),
+        [2, 4, 8, 16],
+        [1, 3, 5, 6, 7, 9, 12, 17, 32],
+    ),
+    "kept": (lambda v: olh(categories=9, epsilon=1, hashes=4, kept=v), [1, 3], [0, 4]),
+    "set categories": (
+        lambda v: subset_selection(categories=v, epsilon=1, chosen=1),
+        [2, 2**24],
+        [1, 2**24 + 1],
+    ),
+    "chosen": (lambda v: subset_selection(categories=5, epsilon=1, chosen=v), [1, 4], [0, 5]),
+    "threshold": (
+        lambda v: the(categories=5, epsilon=1, threshold=v),
+        [0.5, 1, "1/2"],
+        [0.499, 1.001, "1/3"],
+    ),
+    "steps of she": (
+        lambda v: she(categories=5, epsilon=1, steps=v),
+        [1, 32767 // 97],
+        [0, 32767 // 97 + 1],
+    ),
+    "epsilon of she": (
+        lambda v: she(categories=5, epsilon=v),
+        [Fraction(96, 32766)],
+        [Fraction(96, 32767)],
+    ),
+    "share of a hybrid": (
+        lambda v: hybrid(epsilon=1, lower=0, upper=1, share=v),
+        [0, 2**16],
+        [-1, 2**16 + 1],
+    ),
+    "scale of shares": (
+        lambda v: laplace_shares(sensitivity=1, epsilon=v, honest=1),
+        [Fraction(1, 2**16)],
+        [Fraction(1, 2**16 + 1)],
+    ),
+    "modulus of shares": (
+        lambda v: laplace_shares(sensitivity=1, epsilon=1, honest=1, modulus=v),
+        [2, 2**62],
+        [1, 2**62 + 1],
+    ),
+    "shared values": (lambda v: shares.encode([v], bits=seeded(1)), [49, -49], [50, -50]),
+    "honest clients": (lambda v: shares.decode([1], clients=v), [5, 6], [4]),
+    "ranges of categories": (
+        lambda v: found.range(*v),
+        [(0, 2), (0, 0), (2, 2)],
+        [(-1, 2), (0, 3), (2, 1)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_limits(name):
+    make, allowed, *refused = LIMITS[name]
+    for value in allowed:
+        make(value)
+    for value in refused[0] if refused else []:
+        with pytest.raises(PrivacyError):
+            make(value)
