@@ -153,8 +153,8 @@ def test_a_failed_write_ends_the_stream(tmp_path, account):
     path = tmp_path / "stream.db"
     visits = stream(path, account=account, epsilon=1)
     visits.feed([1])
-    visits._file._base.execute("DROP TABLE units")
-    visits._file._base.execute("CREATE TABLE units (wrong)")
+    visits._file._held.base.execute("DROP TABLE units")
+    visits._file._held.base.execute("CREATE TABLE units (wrong)")
     with pytest.raises(StreamFailure, match="written"):
         visits._file._feed([1], seeded(1), used=[(1, 1)])
     with pytest.raises(StreamFailure, match="open it again"):

@@ -12,11 +12,10 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Self, TypeAlias, cast
 
 from discreet.core.errors import InvalidArgument, PrivacyError
@@ -24,6 +23,7 @@ from discreet.local import frames
 from discreet.local.aggregate import Aggregate
 from discreet.local.collection import Collection
 from discreet.local.files import CHUNK, Header, NotReports, chunks, marked, read_header
+from discreet.queries.held import Held
 
 Progress: TypeAlias = Callable[[int], None]
 """Told how many more bytes have been read."""
@@ -33,10 +33,7 @@ EVERY = 5.0
 """Seconds between two writes of the state."""
 _ARROW = b"\xff\xff\xff\xff"  # how a stream of Arrow batches begins
 _VERSION = "1"
-_TABLES = (
-    "CREATE TABLE held (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID",
-    "CREATE TABLE files (name TEXT PRIMARY KEY, counted INTEGER NOT NULL, digest TEXT) STRICT",
-)
+_FILES = "CREATE TABLE files (name TEXT PRIMARY KEY, counted INTEGER NOT NULL, digest TEXT) STRICT"
 _SHARE = 20  # writing the state takes at most one part in so many of the time
 _LONGEST_CHUNK = 1 << 26
 
@@ -60,13 +57,13 @@ class State:
 
     def __init__(self, path: str | Path | None, collection: Collection | None = None) -> None:
         with _failures("opened"):
-            self._base = _connect(path)
+            self._held = Held(path, settings=("synchronous = FULL",))
         try:
             with _failures("opened"):
                 self.collection = self._settle(collection)
-                held = self._get("aggregate")
+                held = self._held.get("aggregate")
         except BaseException:
-            self._base.close()
+            self._held.close()
             raise
         randomiser = self.collection.randomiser
         self.aggregate = (
@@ -118,7 +115,7 @@ class State:
             return self._moved[name]
         query = "SELECT counted, digest FROM files WHERE name = ?"
         with _failures("read"):
-            found = self._base.execute(query, (name,)).fetchone()
+            found = self._held.base.execute(query, (name,)).fetchone()
         return (0, None) if found is None else (int(found[0]), found[1])
 
     def move(self, name: str, *, counted: int, digest: str | None = None) -> None:
@@ -127,9 +124,9 @@ class State:
 
     def save(self) -> None:
         """Write the sum and the positions, both or neither."""
-        with _failures("written"), self._transaction():
-            self._put("aggregate", self.aggregate.to_bytes())
-            self._base.executemany(
+        with _failures("written"), self._held.transaction():
+            self._held.put("aggregate", self.aggregate.to_bytes())
+            self._held.base.executemany(
                 "INSERT OR REPLACE INTO files VALUES (?, ?, ?)",
                 ((name, *place) for name, place in self._moved.items()),
             )
@@ -151,63 +148,38 @@ class State:
         """Everything that is in the sum, by its name."""
         known: dict[str, tuple[int, str | None]] = {}
         with _failures("read"):
-            for name, counted, digest in self._base.execute("SELECT * FROM files"):
+            for name, counted, digest in self._held.base.execute("SELECT * FROM files"):
                 known[name] = (counted, digest)
         yield from (known | self._moved).items()
 
     def close(self) -> None:
         """Let go of the file, without writing."""
-        self._base.close()
+        self._held.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _settle(self, collection: Collection | None) -> Collection:
         """Make the database, or check that it is of this collection."""
-        if not self._base.execute("SELECT 1 FROM sqlite_schema WHERE name = 'held'").fetchall():
-            foreign = self._base.execute("SELECT 1 FROM sqlite_schema").fetchall()
-            if collection is None or foreign:
+        if not self._held.begun:
+            if collection is None or self._held.tables:
                 raise InvalidArgument("The state must be a file that a count has written.")
-            with self._transaction():
-                for table in _TABLES:
-                    self._base.execute(table)
-                self._put("version", _VERSION.encode())
-                self._put("collection", collection.to_json().encode())
-        if self._get("version") != _VERSION.encode():
+            with self._held.transaction():
+                self._held.begin(_FILES)
+                self._held.put("version", _VERSION.encode())
+                self._held.put("collection", collection.to_json().encode())
+        if self._held.text("version") != _VERSION:
             raise InvalidArgument("The state was written by another version of discreet.")
-        held = Collection.from_json((self._get("collection") or b"").decode())
+        held = Collection.from_json(self._held.text("collection"))
         if collection is not None and held != collection:
             raise InvalidArgument(
                 f"The state belongs to another collection ({held.fingerprint}, not "
                 f"{collection.fingerprint}): name another file, or the collection it was begun for."
             )
         return held
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._base.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            with suppress(sqlite3.Error):
-                self._base.execute("ROLLBACK")
-            raise
-        self._base.execute("COMMIT")
-
-    def _get(self, name: str) -> bytes | None:
-        found = self._base.execute("SELECT value FROM held WHERE name = ?", (name,)).fetchone()
-        return None if found is None else bytes(found[0])
-
-    def _put(self, name: str, value: bytes) -> None:
-        self._base.execute("INSERT OR REPLACE INTO held VALUES (?, ?)", (name, value))
 
 
 class _Clock:
@@ -314,15 +286,6 @@ def _digest(stream: BinaryIO) -> str:
     while some := stream.read(CHUNK):
         known.update(some)
     return known.hexdigest()
-
-
-def _connect(path: str | Path | None) -> sqlite3.Connection:
-    """An exclusive connection whose commits are on disk."""
-    base = sqlite3.connect(":memory:" if path is None else path, timeout=1.0, isolation_level=None)
-    for setting in ("locking_mode = EXCLUSIVE", "journal_mode = DELETE", "synchronous = FULL"):
-        with closing(base.execute(f"PRAGMA {setting}")):
-            pass
-    return base
 
 
 @contextmanager

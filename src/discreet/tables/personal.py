@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.personal import PersonalGuarantee, personal
-from discreet.core import events
+from discreet.core import canonical, events
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
@@ -77,16 +77,12 @@ class PersonalRelease:
     @classmethod
     def from_json(cls, text: str) -> PersonalRelease:
         """The release of a text; numbers that do not follow from its noisy sums are refused."""
-        try:
+        with canonical.reading("a personal release"):
             content = json.loads(text)
             if content["discreet_personal_release"] != VERSION:
                 raise InvalidArgument("text is a personal release of another version.")
             release, guarantee = json.dumps(content["release"]), json.dumps(content["guarantee"])
             weights = {level: float(weight) for level, weight in content["weights"]}
-        except (ValueError, KeyError, TypeError) as error:
-            if isinstance(error, InvalidArgument):
-                raise
-            raise InvalidArgument("text must be the JSON of a personal release.") from None
         return cls(
             release=Release.from_json(release),
             guarantee=PersonalGuarantee.from_json(guarantee),

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, PrivacyError
 from discreet.noise.bits import Bits
+from discreet.queries.held import Held
 from discreet.queries.ranges.stream import Counts, advance, begin, pack, tally, unpack
 from discreet.queries.ranges.stream_plan import StreamPlan
 
@@ -31,10 +32,7 @@ Unit: TypeAlias = int | str
 Array: TypeAlias = NDArray[Any]
 Flags: TypeAlias = NDArray[np.bool_]
 VERSION = 1
-_TABLES = (
-    "CREATE TABLE held (name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID",
-    "CREATE TABLE units (id ANY PRIMARY KEY, used INTEGER NOT NULL) STRICT, WITHOUT ROWID",
-)
+_UNITS = "CREATE TABLE units (id ANY PRIMARY KEY, used INTEGER NOT NULL) STRICT, WITHOUT ROWID"
 _MANY = 500
 
 
@@ -54,12 +52,12 @@ class StreamFile:
         self._gate = threading.Lock()
         self._usable = True
         with _failures("opened"):
-            self._base = _connect(path)
+            self._held = _opened(path)
         try:
             with _failures("opened"):
                 self._settle(units=units, payer=payer)
         except BaseException:
-            self._base.close()
+            self._held.close()
             raise
 
     @property
@@ -71,7 +69,7 @@ class StreamFile:
     def last(self) -> Counts | None:
         """The answers of the last feed: after a crash they may not have been seen."""
         with self._turn():
-            held = self._get("last")
+            held = self._held.get("last")
         if held is None:
             return None
         with np.load(io.BytesIO(held), allow_pickle=False) as arrays:
@@ -110,7 +108,7 @@ class StreamFile:
         """Let go of the file."""
         with self._gate:
             self._usable = False
-            self._base.close()
+            self._held.close()
 
     def _settle(self, *, units: bool, payer: str) -> None:
         """Make the file, or check that it is this stream's."""
@@ -120,27 +118,26 @@ class StreamFile:
             "units": "limited" if units else "stated",
             "account": payer,
         }
-        with self._transaction():
-            if not self._base.execute("SELECT 1 FROM sqlite_schema WHERE name = 'held'").fetchall():
-                for table in _TABLES:
-                    self._base.execute(table)
+        with self._held.transaction():
+            if not self._held.begun:
+                self._held.begin(_UNITS)
                 for name, text in {**wanted, "request": f"stream-{secrets.token_hex(16)}"}.items():
-                    self._put(name, text.encode())
-                self._put("state", pack(begin(self.plan)))
-                self._put("design", self._design(0))
+                    self._held.put(name, text.encode())
+                self._held.put("state", pack(begin(self.plan)))
+                self._held.put("design", self._design(0))
         for name, text in wanted.items():
-            if self._text(name) != text:
+            if self._held.text(name) != text:
                 raise InvalidArgument(
                     f"path holds a stream with another {name}: open it as it was begun, "
                     "or begin a new one in another file."
                 )
-        self.request_id = self._text("request")
+        self.request_id = self._held.text("request")
         """Names this stream in the ledger: opened again, it is not charged again."""
-        held = self._get("state")
+        held = self._held.get("state")
         if held is None:
             raise InvalidArgument("path must be the file of a stream.")
         self._state = unpack(held)
-        if self._get("design") != self._design(self._state.step):
+        if self._held.get("design") != self._design(self._state.step):
             raise StreamFailure(
                 "This discreet would count the open epoch in another way than the one that began "
                 "it: go on with the version (and the machine) that did, or begin a new stream."
@@ -156,11 +153,11 @@ class StreamFile:
         file = io.BytesIO()
         np.savez(file, first=np.array(answers.first), values=answers.values)
         self._usable = False  # until it is known what is on disk
-        with _failures("written"), self._transaction():
-            self._put("state", pack(state))
-            self._put("design", self._design(state.step))
-            self._put("last", file.getvalue())
-            self._base.executemany(
+        with _failures("written"), self._held.transaction():
+            self._held.put("state", pack(state))
+            self._held.put("design", self._design(state.step))
+            self._held.put("last", file.getvalue())
+            self._held.base.executemany(
                 "INSERT INTO units VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET used = ?",
                 ((unit, number, number) for unit, number in used),
             )
@@ -179,7 +176,7 @@ class StreamFile:
             some = listed[start : start + _MANY]
             marks = ",".join("?" * len(some))
             query = f"SELECT id, used FROM units WHERE id IN ({marks})"  # noqa: S608 - marks only
-            before.update(self._base.execute(query, some))
+            before.update(self._held.base.execute(query, some))
         used = np.array([before[name] for name in listed], dtype=np.int64)
         # The place of each event among those of its unit, in the order in which they came.
         rank = np.empty(len(units), dtype=np.int64)
@@ -202,47 +199,13 @@ class StreamFile:
                 raise StreamFailure("The stream is closed, or a write has failed: open it again.")
             yield
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._base.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            with suppress(sqlite3.Error):
-                self._base.execute("ROLLBACK")
-            raise
-        self._base.execute("COMMIT")
 
-    def _get(self, name: str) -> bytes | None:
-        found = self._base.execute("SELECT value FROM held WHERE name = ?", (name,)).fetchone()
-        return None if found is None else bytes(found[0])
-
-    def _text(self, name: str) -> str:
-        return (self._get(name) or b"").decode()
-
-    def _put(self, name: str, value: bytes) -> None:
-        self._base.execute("INSERT OR REPLACE INTO held VALUES (?, ?)", (name, value))
-
-
-def _connect(path: str | Path | None) -> sqlite3.Connection:
-    """An exclusive connection whose commits are on disk."""
+def _opened(path: str | Path | None) -> Held:
+    """Readable for its owner only; noise that was used does not stay behind in free pages."""
     if path is not None:
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    base = sqlite3.connect(
-        ":memory:" if path is None else path,
-        timeout=1.0,
-        isolation_level=None,
-        check_same_thread=False,
-    )
-    for setting in (
-        "locking_mode = EXCLUSIVE",
-        "journal_mode = DELETE",
-        "synchronous = EXTRA",
-        "secure_delete = ON",  # noise that was used does not stay behind in free pages
-    ):
-        base.execute(f"PRAGMA {setting}")
-    return base
+    return Held(path, settings=("synchronous = EXTRA", "secure_delete = ON"))
 
 
 @contextmanager
