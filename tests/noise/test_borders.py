@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from discreet.core.exact import exp_minus
-from discreet.noise import exponential, uniform
+from discreet.noise import blocks, exponential, uniform
 from discreet.noise.bits import seeded
 from discreet.noise.bounded import BoundedLaplace
 from discreet.noise.gaussian import DiscreteGaussian
@@ -161,3 +161,27 @@ def test_tables_never_fall(square):
         ends = Magnitude(square, folded=folded).ends
         assert ends[0] > 0
         assert np.all(np.diff(ends) >= 0)
+
+
+@pytest.mark.parametrize("exact_place", [True, False])
+@pytest.mark.parametrize("sigma", [5000, 10**6])
+def test_acceptance_in_blocks(sigma, exact_place):
+    """The coin against exp(-(place (2 edge + place)) / (2 sigma^2)), place by place."""
+    law = blocks.BlockGaussian(Fraction(sigma**2))
+    place_bits = law.block.bit_length() - 1 if exact_place else 40
+    draw = blocks._Draw.of(law, 400, seeded(92), place_bits=place_bits)
+    scale = 1 if exact_place else Fraction(law.block, 1 << place_bits)
+    coins, expected = [], []
+    for i, (block, place) in enumerate(zip(draw.blocks, draw.places, strict=True)):
+        edge = int(block) * law.block
+        ends = [scale * (int(place) + more) for more in (0, 0 if exact_place else 1)]
+        powers = [end * (2 * edge + end) / (2 * law.square) for end in ends]
+        most, least = (exp_minus(Fraction(power), draw.coin_bits) for power in powers)
+        below = i % 2 == 0
+        near = 1 + i // 2 % 50
+        coin = least[0] - near if below else most[1] - 1 + near
+        certain = 0 <= coin < 1 << draw.coin_bits
+        coins.append(coin if certain else 0)
+        expected.append(below or not certain)
+    draw.coins = np.array(coins, dtype=np.int64)
+    assert draw.accepted(exact_place=exact_place).tolist() == expected
