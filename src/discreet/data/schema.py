@@ -23,6 +23,7 @@ _DOUBLE = 2**53  # every integer up to here is a double
 OTHER = "(other)"
 """The label of everything that is not a declared level."""
 EPOCH = dt.date(1970, 1, 1)
+_SHOWN = 8
 
 Step: TypeAlias = Literal["day", "hour"]
 Label: TypeAlias = str | int | float | bool | dt.date | dt.datetime
@@ -37,6 +38,13 @@ class Number:
     missing: int
     exponent: int = 0
 
+    def __repr__(self) -> str:
+        if self.exponent == 0:
+            return f"integer(lower={self.lower}, upper={self.upper}, missing={self.missing})"
+        step = 2.0**self.exponent
+        ends = f"lower={self.lower * step:g}, upper={self.upper * step:g}"
+        return f"real({ends}, grid={step:g}, missing={self.missing * step:g})"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Category:
@@ -46,6 +54,10 @@ class Category:
     other: bool
     missing: int
     lower: int = 0
+
+    def __repr__(self) -> str:
+        shown = [*map(repr, self.levels[:_SHOWN]), *(["..."] if len(self.levels) > _SHOWN else [])]
+        return f"category([{', '.join(shown)}], other={self.other})"
 
     @property
     def upper(self) -> int:
@@ -72,6 +84,13 @@ class Date:
     missing: int
     step: Step
 
+    def __repr__(self) -> str:
+        start, each = dt.datetime(1970, 1, 1, tzinfo=dt.UTC), dt.timedelta(**{f"{self.step}s": 1})
+        first, last = (f"{start + each * end:%Y-%m-%d %H:%M}" for end in (self.lower, self.upper))
+        if self.step == "day":
+            first, last = first[:10], last[:10]
+        return f"date({first} to {last}, by {self.step})"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boolean:
@@ -80,6 +99,9 @@ class Boolean:
     missing: int
     lower: int = 0
     upper: int = 1
+
+    def __repr__(self) -> str:
+        return f"boolean(missing={bool(self.missing)})"
 
 
 Plain: TypeAlias = Number | Category | Date | Boolean
@@ -118,6 +140,9 @@ class Lookup:
 @dataclass(frozen=True, slots=True)
 class Text:
     """Text whose values are not known beforehand. It has no codes: keys make a category of it."""
+
+    def __repr__(self) -> str:
+        return "text()"
 
 
 Column: TypeAlias = Plain | Lookup

@@ -71,6 +71,8 @@ class BoundedAdvice:
             lines.append("Guessing is as good: use a larger epsilon, or do not spend any.")
         return "\n".join(lines)
 
+    __str__ = __repr__ = explain
+
 
 def advise_bounded(  # noqa: PLR0913 - each has a default and a name
     *,

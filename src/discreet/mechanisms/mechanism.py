@@ -67,6 +67,8 @@ class Certificate:
         ]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
 
 def promised(epsilon: Fraction, delta: Fraction, *, relation: Relation) -> Guarantee:
     """The guarantee of a mechanism that keeps (epsilon, delta): pure if delta is zero."""

@@ -68,6 +68,9 @@ class Query:
     name: str = ""
     limits: Limits = field(default_factory=Limits)
 
+    def __repr__(self) -> str:
+        return f"Query({self.title!r})"
+
     @property
     def text(self) -> str:
         """The question in words; it holds nothing but what the analyst wrote."""

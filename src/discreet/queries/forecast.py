@@ -50,6 +50,8 @@ class Forecast:
             f"{100 * self.level:g} times of 100{n}"
         )
 
+    __repr__ = __str__
+
 
 def forecast(question: Question, *, rows: int | None = None, level: float = 0.95) -> Forecast:
     """The error of an answer, at a stated number of rows in its group where that matters.

@@ -61,6 +61,8 @@ class Bounds:
             "of each) lie outside and would be clipped"
         )
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuggestedLimits:
@@ -99,6 +101,8 @@ class SuggestedLimits:
                 if one.error <= 8 * best
             ]
         return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def suggest_bounds(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import check
+from discreet.core import canonical, check
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data.plan import Key
 from discreet.ledger.account import Receipt
@@ -76,6 +77,19 @@ class Release:
             for key, v, s, a, b in columns
         ]
 
+    def _repr_html_(self) -> str:
+        """The first groups as a table, for notebooks; errors stand beside the numbers."""
+        if self.answer is None:
+            return f"<pre>{escape(str(self))}</pre>"
+        rows = self.rows()
+        table: list[Iterable[object]] = [(*self.names, "value", "low", "high")]
+        for row in rows[:_SHOWN]:
+            numbers = ("" if row[x] is None else _short(row[x]) for x in ("value", "low", "high"))
+            table.append((*(row[name] for name in self.names), *numbers))
+        title = escape(f"{self.title} ({worth(self.guarantee)}, {self.guarantee.relation.value})")
+        more = f"<p>... and {len(rows) - _SHOWN:,} more</p>" if len(rows) > _SHOWN else ""
+        return f"<p>{title}</p><table>{''.join(map(_html_row, table))}</table>{more}"
+
     def map(self, function: Callable[[Any], Any]) -> Release:
         """Post-processing: any function of the value, at no cost. The error bars are lost."""
         return replace(self, value=function(self.value), answer=None)
@@ -105,7 +119,7 @@ class Release:
     @classmethod
     def from_json(cls, text: str) -> Release:
         """The release of a text; numbers that do not follow from its noisy sums are refused."""
-        try:
+        with canonical.reading("a release"):
             content = json.loads(text)
             if content["discreet_release"] != VERSION:
                 raise InvalidArgument("text is a release of another version.")
@@ -121,10 +135,6 @@ class Release:
                 protects=content["protects"],
                 answer=answer,
             )
-        except (ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
-            if isinstance(error, InvalidArgument):
-                raise
-            raise InvalidArgument("text must be the JSON of a release.") from None
         stated = content["value"]
         if answer is not None and made.value != (tuple(stated) if answer.names else stated):
             raise InvalidArgument("text states a value that its noisy sums do not give.")
@@ -183,6 +193,10 @@ def value_of(answer: Answer) -> Any:
 
 def _short(number: float) -> str:
     return f"{number:,}" if isinstance(number, int) else f"{number:,.6g}"
+
+
+def _html_row(cells: Iterable[object]) -> str:
+    return f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in cells)}</tr>"
 
 
 def receipt_content(receipt: Receipt) -> dict[str, Any]:

@@ -25,7 +25,7 @@ _ROUNDS = 200
 _SHIFTS = (-7, -5, -3, -1, 0, 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Balanced(Piecewise):
     """A window whose levels even out the variance over the range. Made by `balanced`."""
 

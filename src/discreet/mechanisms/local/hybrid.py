@@ -21,7 +21,7 @@ _COIN_BITS = 16
 _SIDES = 1 << _COIN_BITS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Hybrid(Bounded):
     """A window with probability ``share / 65536``, else Duchi's bit. Made by `hybrid`."""
 

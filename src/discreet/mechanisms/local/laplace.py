@@ -24,7 +24,7 @@ _REACH = 32
 _FEWEST = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LocalLaplace(Bounded):
     """A grid point with discrete Laplace noise, cut off far outside. Made by `local_laplace`."""
 

@@ -45,6 +45,9 @@ class Mean:
     bias: float = 0.0
     """How far the mean of the estimate can be off, because reports were cut off or cells wide."""
 
+    def __repr__(self) -> str:
+        return f"Mean({self.value:.6g}, std at most {self.std:.3g}, of {self.reports:,} reports)"
+
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Bounds that hold the mean with about this probability (normal law, and the bias)."""
         inside = float(probability("level", level, zero=False, one=False))

@@ -21,7 +21,7 @@ BYTE = 256
 _TRIED = 256  # widths of a window: all of them if there are no more
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Piecewise(Bounded):
     """A symbol from a window around the number's grid point. Made by `piecewise`."""
 
@@ -61,7 +61,7 @@ class Piecewise(Bounded):
         return Certificate(mechanism=self.kind, guarantee=self.guarantee, checks=(check,)).demand()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Duchi(Piecewise):
     """One of two symbols: a grid of one step, a window of one symbol. Made by `duchi`."""
 

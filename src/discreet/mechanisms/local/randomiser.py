@@ -56,6 +56,9 @@ class Randomiser(Mechanism):
         """What one report costs its client."""
         return Guarantee(events.Pure(self.epsilon), Relation.LOCAL)
 
+    def __repr__(self) -> str:
+        return f"{self.kind}({self.guarantee!r}, reports of {self.width} bytes)"
+
     @property
     @abstractmethod
     def width(self) -> int:

@@ -29,7 +29,7 @@ MOST_COLUMNS = 255
 _CHUNK = 1 << 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Several(Randomiser):
     """``sampled`` of the columns, each as its place between its bounds. Made by `several`."""
 

@@ -27,7 +27,7 @@ _CHUNK = 1 << 17
 _SERIES = 1e-3  # below this epsilon the closed form of the half width cancels
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SquareWave(Randomiser):
     """A symbol from a window around the number's cell. Made by `square_wave`."""
 

@@ -68,6 +68,8 @@ class GridDesign(Design):
     def __str__(self) -> str:
         return f"{self.describe()} on {self.grid} ({self.budget}, {self.relation.value})"
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True, kw_only=True)
 class GridCandidate(Candidate):
@@ -111,6 +113,8 @@ class GridPlan:
             lines.append(line)
         title = f"Grid of {self.grid}, {self.workload}, {self.budget}: standard errors"
         return "\n".join([title, *table(lines), *listed_names(self.aware)])
+
+    __repr__ = __str__
 
 
 def plan_grid(

@@ -98,6 +98,8 @@ class RangePlan:
         title = f"Ranges of {self.domain}, {self.workload}, {self.budget}: standard errors"
         return "\n".join([title, *table(lines), *listed_names(self.aware)])
 
+    __repr__ = __str__
+
 
 def plan_ranges(
     domain: Domain,

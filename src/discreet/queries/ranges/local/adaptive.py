@@ -45,7 +45,7 @@ class Collected(Protocol):
     def reports(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Partition(Randomiser):
     """Reports which block of a public partition holds the value.
 

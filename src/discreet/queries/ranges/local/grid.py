@@ -40,7 +40,7 @@ _CHUNK = 1 << 16
 _FINE, _COARSE = 0.7, 0.03
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LocalGrid(Randomiser):
     """Reports about one attribute or one pair of several, each on a public grid."""
 

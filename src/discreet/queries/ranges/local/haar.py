@@ -23,7 +23,7 @@ from discreet.queries.ranges.strategy import rounded_shares
 from discreet.queries.ranges.workload import Workload, energies
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class HaarTree(Layered):
     """Blocks of 2, 4, ... cells: left half or right half, as one sign of a Hadamard row.
 

@@ -71,6 +71,8 @@ class Ladder:
         )
         return "\n".join([title, *table(lines, words=3)])
 
+    __repr__ = __str__
+
 
 def trust_ladder(
     domain: Domain,

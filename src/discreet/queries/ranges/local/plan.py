@@ -95,6 +95,8 @@ class LocalPlan:
         title = f"Ranges of {self.domain}, {self.workload}, epsilon {float(self.epsilon):g} local"
         return "\n".join([title, *table(lines)])
 
+    __repr__ = __str__
+
 
 def plan_local(
     domain: Domain,

@@ -25,7 +25,7 @@ _NAMED = 5
 """Levels that a name lists."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Tree(Layered):
     """Blocks of sizes ``1 = s_0 | s_1 | ...``, each level with its oracle and its share of clients.
 
