@@ -67,6 +67,7 @@ coverage: $(STAMP) ## Lines of the rooms that carry the guarantees which no fast
 ROOMS ?= noise accounting mechanisms
 mutation: $(STAMP) ## Break lines at random and see tests fail (after make coverage; long)
 	for room in $(ROOMS); do OPENBLAS_NUM_THREADS=1 $(BIN)/python -m mutation $$room --coverage .coverage $(ARGS) || exit 1; done
+	$(BIN)/python -m mutation.page
 
 lock: ## Resolve requirements-dev.lock again (needs the network)
 	$(PYTHON) -m venv $(VENV)-lock
