@@ -11,6 +11,7 @@ from discreet.accounting import cells, dominating, leaves, numeric, renyi, shuff
 from discreet.accounting.guarantee import Guarantee, pure
 from discreet.accounting.normal_laplace import NormalLaplace
 from discreet.accounting.pairs import AddPair, Atoms, GaussianPair, LaplacePair, RemovePair
+from discreet.accounting.randomisers import blocks
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.events import NOTHING, LaplaceNoise, Pure, Sampled, Zcdp, repeat
 
@@ -125,6 +126,24 @@ def test_reports_that_hide_nowhere(monkeypatch):
     # A root that is none is not believed.
     monkeypatch.setattr(shuffle.scipy.optimize, "brentq", lambda _f, _low, high, **_: high)
     assert shuffle.local_epsilon(1.0, delta=1e-6, reports=100) == 1
+
+
+def test_roots_are_lowered_until_they_are_certified(monkeypatch):
+    true = shuffle.local_epsilon(1.0, delta=1e-6, reports=100)
+    steps = (1e-9, 1e-8, 1e-7, 1e-6, 1e-4, 1e-2)
+    for step in steps:
+        wrong = true * (1 + step / 2)
+        monkeypatch.setattr(shuffle.scipy.optimize, "brentq", lambda *_, wrong=wrong, **__: wrong)
+        found = shuffle.local_epsilon(1.0, delta=1e-6, reports=100)
+        assert true * (1 - 1.1 * step) <= found <= true * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("local", [1e-17, 1e-13, 1e-9, 1e-7])
+@pytest.mark.parametrize("parts", [(), blocks(points=2)], ids=["any", "binary"])
+def test_reports_that_say_almost_nothing(local, parts):
+    """One report is a randomised response: delta at zero is tanh(local/2), never less."""
+    (found,) = shuffle.shuffled_delta(np.array([0.0]), local=local, reports=1, parts=parts)
+    assert math.tanh(local / 2) <= found <= math.tanh(local / 2) * (1 + 1e-7) + 2e-15
 
 
 def test_noise_that_hides_nothing_or_all():

@@ -210,6 +210,7 @@ def test_beyond_the_last_point():
     last = profile.delta(0.5)
     far = profile.delta(5.5)
     assert profile.epsilon(math.sqrt(last * far)) == 0.5 + 10 * 0.5
+    assert profile.epsilon(far) == 5.5
     assert profile.epsilon(far * 0.9) == math.inf
 
 

@@ -163,6 +163,16 @@ def test_samples_are_mixtures(rate, bound):
         assert spread[-1] == pytest.approx(last)
 
 
+def test_samples_of_huge_losses():
+    """Where exponentials overflow: a loss of 750 in the sample is one of 750 - log(rate) inside."""
+    from scipy.special import ndtr
+
+    inner, edge = GaussianPair(40.0), 750 - math.log(0.1)
+    share = 0.1 * ndtr((800 - edge) / 40)
+    assert float(RemovePair(0.1, inner).tails(np.array([750.0])).p_above[0]) == pytest.approx(share)
+    assert float(AddPair(0.1, inner).tails(np.array([-750.0])).q_below[0]) == pytest.approx(share)
+
+
 @pytest.mark.parametrize("rate", [0.05, 0.5])
 def test_a_draw_without_replacement_is_symmetric(rate):
     inner = LatticeLaplacePair(0.5, 3)

@@ -268,15 +268,13 @@ def optimal_composition(epsilon: float, *, delta: float, count: int, target: flo
     Theorem: exact for the worst mechanism: delta of the product of randomised responses.
     Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
     """
-    survive = -math.expm1(count * math.log1p(-delta)) if delta else 0.0
-    if target <= survive:
-        return math.inf if target < survive or delta else count * epsilon
-    low, high = 0.0, count * epsilon
+    if delta == target == 0:
+        return count * epsilon
 
     def excess(e: float) -> float:
         return homogeneous_delta(e, epsilon=epsilon, delta=delta, count=count) - target
 
-    return low if excess(low) <= 0 else round_root(excess, low, high)
+    return 0.0 if excess(0.0) <= 0 else round_root(excess, 0.0, count * epsilon)
 
 
 def homogeneous_delta(at: float, *, epsilon: float, delta: float, count: int) -> float:

@@ -65,6 +65,11 @@ class Clones:
     same_weight: float = 0.0
 
 
+def _ratio(epsilon: float) -> float:
+    """e^epsilon, rounded up: of a tiny epsilon nothing is lost beside the one."""
+    return math.exp(epsilon) * (1 + 2.0**-50)
+
+
 def clones(epsilon: float) -> Clones:
     """How any epsilon-LDP report hides.
 
@@ -73,7 +78,7 @@ def clones(epsilon: float) -> Clones:
     Proof: S2 of docs/theory/shuffle.md.
     Source: Feldman, McMillan, Talwar 2021, Theorem 3.1 (F56).
     """
-    ratio = math.exp(epsilon)
+    ratio = _ratio(epsilon)
     rate = 1 / ratio / 2
     return Clones(ratio=ratio, rate=rate, weight=1 / ((ratio + 1) * rate))
 
@@ -87,7 +92,7 @@ def two_level(epsilon: float, parts: Parts) -> tuple[Clones, ...]:
     Proof: S3, S6 and S7 of docs/theory/shuffle.md.
     Source: the blanket of Balle, Bell, Gascón, Nissim 2019, for randomisers with two levels.
     """
-    ratio = math.exp(epsilon)
+    ratio = _ratio(epsilon)
     gamma = alpha = 0.0
     for weight, share, differ in parts:
         floor = float(weight) / (1 + (ratio - 1) * float(share))
