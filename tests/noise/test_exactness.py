@@ -246,8 +246,8 @@ def test_coins_that_are_almost_certain():
 
 def test_guesses_are_good():
     """A guess is never trusted, but a bad one makes the search long."""
-    for value in (0, 1, 100, 255):
-        lazy = LazyUniform(seeded(84), value=value, bits=8)
+    for width, value in itertools.product((2, 64), (0, 1, 100, 255)):
+        lazy = LazyUniform(SeededBits(84, width=width), value=value, bits=8)
         guessed = exponential.guess(lazy, Fraction(50))
-        assert lazy.bits == 72
-        assert guessed == pytest.approx(-50 * math.log((lazy.value + 0.5) / 2.0**72), rel=1e-12)
+        middle = (lazy.value + 0.5) / 2.0 ** (8 + width)
+        assert guessed == pytest.approx(-50 * math.log(middle), rel=1e-12)

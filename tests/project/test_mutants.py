@@ -1,14 +1,17 @@
 """The mutation tester: it breaks what is computed, and notices whether a test notices."""
 
 import ast
+import json
 import subprocess
 import sys
 
+import coverage
 import pytest
 
+from mutation import page, tested
 from mutation.__main__ import ROOMS
 from mutation.argued import arguments
-from mutation.mutants import mutants
+from mutation.mutants import Place, mutants
 from mutation.tested import ROOT
 
 SOURCE = '''
@@ -116,3 +119,49 @@ def test_what_is_argued_about_exists(room):
         }
         assert argument.mutant[1:] in known, argument
         assert len(argument.why.split()) >= 5, argument
+
+
+def test_the_page_counts_what_was_noticed(tmp_path):
+    argued = next(one for one in arguments("noise") if one.kind == "equivalent")
+    file, function, line, change = argued.mutant
+    equivalent = {"file": file, "function": function, "line": line, "change": change}
+    other = equivalent | {"change": "a | b -> c"}
+    fates = [(other, "killed")] * 6 + [(other, "timeout"), (equivalent, "survived")]
+    fates += [(other, "survived"), (other, "untested")]
+    tried = [named | {"fate": fate, "number": 1} for named, fate in fates]
+    run = {"room": "noise", "all": 99, "seed": 5, "under": "", "cap": 8.0, "tried": tried}
+    (tmp_path / "noise.json").write_text(json.dumps(run))
+    (tmp_path / "durations.json").write_text("{}")
+    page.write(tmp_path, tmp_path / "page.md")
+    text = (tmp_path / "page.md").read_text()
+    assert "| `noise` | 99 | 10 | 7 | 1 | 1 | 77.8% | 70.0% | 5 | 8 |" in text
+    assert text.count("not argued") == 2
+    assert f"equivalent: {argued.why}" in text
+    assert r"`a \| b -> c`" in text
+
+
+def test_lines_are_followed_into_another_checkout(tmp_path):
+    """Coverage that was recorded before a line moved still names the tests of that line."""
+    here = "src/discreet/core/grid.py"
+    lines = (ROOT / here).read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / here).parent.mkdir(parents=True)
+    (tmp_path / here).write_text("".join(["# one more\n", *lines[:-1]]))
+    data = coverage.CoverageData(tmp_path / "data")
+    data.set_context("tests.core.test_exact.test_floats_are_read_as_typed")
+    data.add_lines({str(tmp_path / here): [1, 11]})
+    data.set_context("")
+    data.add_lines({str(tmp_path / here): [12]})
+    data.write()
+    assert tested.Tested.read([tmp_path / "data"]).tests == {
+        (here, 10): {"tests/core/test_exact.py::test_floats_are_read_as_typed"}
+    }
+
+
+def test_the_tests_of_a_room_go_before_those_of_others():
+    far, near = "tests/data/test_a.py::test_a", "tests/core/test_b.py::test_b"
+    file = "src/discreet/core/grid.py"
+    known = tested.Tested({(file, 5): {far}, (file, 6): {near, far}})
+    assert known.of(file, Place("f", 5, 5), far=False) == {far}
+    assert known.of(file, Place("f", 5, 6), far=False) == {near}
+    assert known.of(file, Place("f", 5, 6), far=True) == {near, far}
+    assert known.of(file, Place("f", 9, 9), far=False) == {near}
