@@ -6,9 +6,9 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from discreet.noise.bits import seeded
+from discreet import seeded
 from discreet.queries.budget import budget
-from discreet.queries.ranges.domain import ordered
+from discreet.queries.ranges import ordered
 from discreet.queries.ranges.grid import all_rectangles
 from discreet.queries.ranges.grid_plan import plan_grid
 from discreet.report.heat import heat

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from discreet import seeded
 from discreet.leakage import series
-from discreet.noise.bits import seeded
 from discreet.report.panels import save
 from discreet.report.series import Told, errors, over_time
 

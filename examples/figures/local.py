@@ -6,11 +6,9 @@ import duckdb
 import numpy as np
 
 import discreet
-from discreet import local
-from discreet.noise.bits import seeded
-from discreet.queries.ranges import workload
-from discreet.queries.ranges.domain import integers
-from discreet.queries.ranges.local.plan import plan_local
+from discreet import local, seeded
+from discreet.local import plan_local
+from discreet.queries.ranges import integers, workload
 
 source = files("discreet.apps.cli") / "demo_data" / "health.parquet"
 families = duckdb.read_parquet(str(source)).filter("year = 1").order("person").fetchnumpy()

@@ -3,10 +3,7 @@
 from pathlib import Path
 
 import discreet
-from discreet.models.pate.aggregate import Confident
-from discreet.models.pate.assignment import weighting
-from discreet.models.pate.calibrate import sensitivities
-from discreet.models.pate.plan import plan_labels
+from discreet.models.pate import Confident, plan_labels, sensitivities, weighting
 from discreet.report.chart import Axis, Curve
 from discreet.report.panels import Lines, save
 

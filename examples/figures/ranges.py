@@ -4,10 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet.noise.bits import seeded
+from discreet import seeded
 from discreet.queries.budget import budget
-from discreet.queries.ranges import workload
-from discreet.queries.ranges.domain import dates
+from discreet.queries.ranges import dates, workload
 from discreet.queries.ranges.plan import plan_ranges
 from discreet.report.panels import Bars, stacked
 from discreet.report.ranges import against_length

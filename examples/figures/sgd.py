@@ -6,8 +6,8 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from discreet.models.sgd import PrivateLogisticRegression
-from discreet.noise.bits import seeded
+from discreet import seeded
+from discreet.models import PrivateLogisticRegression
 from discreet.report.chart import Axis, Curve
 from discreet.report.panels import Lines, save
 

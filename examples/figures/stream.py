@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 import discreet
-from discreet.noise.bits import seeded
+from discreet import seeded
 from discreet.queries.ranges.stream import advance, begin
 from discreet.report.chart import Axis, Band, Curve
 from discreet.report.panels import Lines, save
