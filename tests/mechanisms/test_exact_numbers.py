@@ -23,7 +23,17 @@ from discreet.mechanisms.personal.stretching import stretched_sum
 from discreet.mechanisms.quantile import private_quantile
 from discreet.mechanisms.quantile_pieces import Pieces, _run, _tail
 from discreet.mechanisms.scores import Scale
-from discreet.mechanisms.smooth_noise import gaussian_delta, laplace_delta, laplace_multiplier
+from discreet.mechanisms.smooth_noise import (
+    Cauchy,
+    Gaussian,
+    Laplace,
+    Lomax,
+    cauchy_multiplier,
+    gaussian_delta,
+    gaussian_worst,
+    laplace_delta,
+    laplace_multiplier,
+)
 from discreet.noise.bits import seeded
 from discreet.noise.gaussian import RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
@@ -169,6 +179,22 @@ def test_the_multiplier_of_laplace_noise_is_the_smallest_of_its_form(epsilon, de
             for a, b in pairwise(ends)
         )
         assert total <= delta * (1 + 1e-6) + 1e-9
+
+
+def test_multipliers_are_rounded_up():
+    """By far more than doubles can be off, and by far less than anybody notices."""
+    eps, delta = Fraction(1), Fraction(1, 10**6)
+    laplace = Laplace.calibrated(eps, delta, 0.02)
+    cauchy, lomax = Cauchy.calibrated(eps, 0.3), Lomax.calibrated(eps, 4)
+    pairs = [
+        (laplace, laplace_multiplier(1.0, 1e-6, 0.02)),
+        (cauchy, cauchy_multiplier(1.0, 0.3)),
+        (lomax, 1 / min(math.expm1(1 / 5), math.exp(0.25) * math.expm1(0.75 / 5))),
+    ]
+    for family, exact in pairs:
+        assert 1e-9 < float(family.multiplier / Fraction(exact)) - 1 < 1e-8
+    gauss = Gaussian.calibrated(eps, delta, 0.02)
+    assert gaussian_worst(1.0, 0.02, float(gauss.multiplier) / (1 + 1e-9), cells=64) <= 1e-6
 
 
 # -- certificates -------------------------------------------------------------------------------

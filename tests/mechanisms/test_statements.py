@@ -8,7 +8,8 @@ import pytest
 
 import discreet
 from discreet.core import events
-from discreet.core.errors import Unsupported
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.relation import Relation
 from discreet.mechanisms import divergence
 from discreet.mechanisms.best import best_additive
 from discreet.mechanisms.blocks import sample_aggregate
@@ -112,6 +113,33 @@ def test_unknown_noise_and_events_have_no_exact_route():
         divergence.half_width(3, 0.5)
     with pytest.raises(Unsupported, match="No exact law is known for Pure"):
         divergence.exact_delta(events.Pure(Fraction(1)), 1.0)
+
+
+def test_noise_says_what_it_is():
+    pure, rho = laplace(), discreet.gaussian(sensitivity=1, rho=0.5)
+    unit = Relation.ADD_REMOVE.value
+    on = f"integers with scale 1, or reals in steps of {pure.grid.step:.3g} with scale 1"
+    assert repr(pure) == f"laplace(epsilon 1, {unit}; std {pure.std:.4g}; on {on})"
+    on = f"integers with sigma 1, or reals in steps of {rho.grid.step:.3g} with sigma 1"
+    assert repr(rho) == f"gaussian({rho.guarantee!r}; std {rho.std:.4g}; on {on})"
+    both = discreet.gaussian(sensitivity=1, epsilon=1, delta=1e-6)
+    assert repr(both).startswith(f"gaussian(epsilon 1, delta 1e-06, {unit}; std ")
+    cut = discreet.truncated_laplace(sensitivity=0.5, epsilon=1, delta=1e-3)
+    assert cut.bound == cut.noise.upper * cut.scale.step
+    assert repr(cut) == f"truncated_laplace({cut.guarantee!r}, |noise| <= {cut.bound:g})"
+    above = discreet.above_threshold(sensitivity=1, epsilon=1)
+    assert repr(above) == f"above_threshold({above.guarantee!r}, std={above.std:.4g})"
+    choice = discreet.noisy_max(sensitivity=1, epsilon=1)
+    assert repr(choice) == f"noisy_max({choice.guarantee!r})"
+
+
+def test_deviations_of_gaussian_noise():
+    """Rounding continuous noise to whole numbers adds the variance of a rounding, 1/12."""
+    rounded = discreet.gaussian(sensitivity=3, mu=0.5, on="integers")
+    assert rounded.std == pytest.approx(math.sqrt(36 + 1 / 12), rel=1e-12)
+    assert discreet.gaussian(sensitivity=3, mu=0.5, on="reals").std == pytest.approx(6)
+    assert discreet.gaussian(sensitivity=1, sigma=3, on="reals").std == pytest.approx(3)
+    assert discreet.gaussian(sensitivity=4, rho=0.5, on="reals").std == pytest.approx(4)
 
 
 # -- wrappers say what their noise says ------------------------------------------------------
@@ -225,6 +253,18 @@ def test_deviations_of_the_families():
     two = smooth(lower=0, upper=1, rows=99, epsilon=1, order=2)
     assert two.family.std == math.inf
     assert two.smoothness == pytest.approx(0.5, rel=1e-12)
+
+
+def test_smooth_noise_says_what_it_is():
+    pure = smooth("quantile", quantile=0.25, lower=0, upper=1, rows=99, epsilon=1)
+    assert pure.guarantee == discreet.pure(1, relation=Relation.REPLACE_ONE)
+    assert repr(pure) == f"smooth(quantile 0.25, lomax noise; {pure.guarantee!r})"
+    both = smooth(lower=0, upper=1, rows=99, epsilon=1, delta=1e-6)
+    assert both.guarantee == discreet.approx(1, 1e-6, relation=Relation.REPLACE_ONE)
+    assert repr(both) == f"smooth(median, laplace noise; {both.guarantee!r})"
+    for wrong in ({"statistic": "quantile"}, {"quantile": 0.25}):
+        with pytest.raises(InvalidArgument, match="needed by, the statistic 'quantile'"):
+            smooth(**{"lower": 0, "upper": 1, "rows": 99, "epsilon": 1, **wrong})
 
 
 def test_weighted_noise_is_bounded_by_that_of_the_global_sensitivity():

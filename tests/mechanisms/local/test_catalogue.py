@@ -4,6 +4,7 @@ import dataclasses
 import json
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain, PrivacyError
@@ -107,6 +108,11 @@ def test_a_part_is_a_randomiser_of_one_number():
 def test_words():
     for made in (sue(categories=5, epsilon=1), she(categories=5, epsilon=1)):
         assert repr(made) == f"{made.kind}({made.guarantee!r}, categories=5)"
+    one = duchi(epsilon=1, lower=0, upper=1)
+    assert repr(one) == f"duchi({one.guarantee!r}, reports of {one.width} bytes)"
+    assert one.fingerprint != duchi(epsilon=2, lower=0, upper=1).fingerprint
+    mean = one.estimate(np.array([1000, 3000]), 4000)
+    assert repr(mean) == f"Mean({mean.value:.6g}, std at most {mean.std:.3g}, of 4,000 reports)"
     hashed = olh(categories=9, epsilon=1)
     start = f"olh({hashed.guarantee!r}, categories=9, hashes={1 << hashed.hash_digits}"
     assert repr(hashed) == start + ")"
