@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,17 @@ _COLUMNS: Mapping[str, Callable[..., Declared]] = {
 }
 LIMITS = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
 TABLE = ("source", "delimiter", "engine", "spark", "unit", "relation", *LIMITS)
+
+
+def read(path: Path, sections: Sequence[str]) -> Mapping[str, Any]:
+    """The content of a TOML file with no other sections than these."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError:
+        raise InvalidArgument(f"{path}: cannot be read.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidArgument(f"{path}: is not TOML: {error}.") from None
+    return known("file", content, sections)
 
 
 def setting(table: Mapping[str, Any], columns: object) -> Setting:

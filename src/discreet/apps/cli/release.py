@@ -10,15 +10,12 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from discreet.apps.cli.budget import in_words, standing
 from discreet.apps.cli.release_file import ReleaseFile, read
+from discreet.apps.shown import shown
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
-from discreet.queries.ranges.grid_plan import GridPlan
-from discreet.queries.ranges.plan import RangePlan
 from discreet.report import page
-from discreet.report.grid import Rectangles
-from discreet.report.ranges import Ranges
-from discreet.tables.ranges import AnyPlanned, AnyRanges, ChargedGrid, ChargedRanges
+from discreet.tables.ranges import AnyRanges
 from discreet.tables.release import Release, worth
 from discreet.tables.table import Table, table
 from discreet.tables.work import Work
@@ -49,7 +46,7 @@ def run(path: Path, *, folder: Path | None, overwrite: bool, as_json: bool) -> i
             guarantee=planned.guarantee,
             account=f"Charged to {in_words(account)}.",
             ranges=tuple(
-                _shown(one, plan, file=targets[f"ranges {i}"].name)
+                shown(one, plan, file=targets[f"ranges {i}"].name)
                 for i, (one, plan) in enumerate(zip(ranges, planned.ranges, strict=True), 1)
             ),
         )
@@ -91,15 +88,6 @@ def _released(
         )
     places = zip(file.order(), made, strict=True)
     return [release for _, release in sorted(places, key=lambda pair: pair[0])], ranges
-
-
-def _shown(release: AnyRanges, plan: AnyPlanned, *, file: str) -> Ranges | Rectangles:
-    match release, plan.ranked:
-        case ChargedRanges(), RangePlan() as ranked:
-            return Ranges(release=release, plan=ranked, file=file)
-        case ChargedGrid(), GridPlan() as ranked:
-            return Rectangles(release=release, plan=ranked, file=file)
-    raise AssertionError  # a plan makes its own kind of release
 
 
 def _targets(stem: Path, *, ranges: int, overwrite: bool) -> dict[str, Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -10,7 +9,6 @@ from typing import Literal
 from discreet.accounting.guarantee import Guarantee
 from discreet.apps import declared
 from discreet.apps.asked import Asked, asked
-from discreet.core.errors import InvalidArgument
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +27,7 @@ class ReleaseFile(Asked):
 
 def read(path: Path) -> ReleaseFile:
     """Read and check a release file; every error names its section."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        raise InvalidArgument(f"{path}: cannot be read.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidArgument(f"{path}: is not TOML: {error}.") from None
-    declared.known("file", content, ("title", "table", "columns", "account", "statistic"))
+    content = declared.read(path, ("title", "table", "columns", "account", "statistic"))
     table = declared.section(content, "table", declared.TABLE)
     account = declared.section(content, "account", ("ledger", "name", "limit"))
     setting = declared.setting(table, content.get("columns"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,13 +116,7 @@ class Config:
 
 def read(path: Path) -> Config:
     """Read and check a configuration; every error names its section."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        raise InvalidArgument(f"{path}: cannot be read.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidArgument(f"{path}: is not TOML: {error}.") from None
-    declared.known("file", content, ("server", "rates", "table"))
+    content = declared.read(path, ("server", "rates", "table"))
     server = declared.known("server", content.get("server", {}), _SERVER)
     rates = declared.known("rates", content.get("rates", {}), tuple(_RATES))
     host, port = _address(server.get("address", "127.0.0.1:8337"))

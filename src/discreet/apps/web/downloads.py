@@ -6,17 +6,14 @@ import json
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
+from discreet.apps.shown import shown
 from discreet.apps.web import planning
 from discreet.apps.web.answers import Download, Job, Result
 from discreet.apps.web.config import TableConfig
 from discreet.apps.web.jobs import Row
 from discreet.core.errors import InvalidArgument
-from discreet.queries.ranges.grid_plan import GridPlan
-from discreet.queries.ranges.plan import RangePlan
 from discreet.report import page
-from discreet.report.grid import Rectangles
-from discreet.report.ranges import Ranges
-from discreet.tables.ranges import AnyPlanned, AnyRanges, ChargedGrid, ChargedRanges
+from discreet.tables.ranges import AnyRanges, ChargedGrid, ChargedRanges
 from discreet.tables.release import Release
 
 Kind: TypeAlias = Literal["json", "csv", "html"]
@@ -69,7 +66,7 @@ def download(row: Row, table: TableConfig, kind: Kind) -> Download:
         guarantee=[*releases, *ranges][0].receipt.guarantee,  # as it was charged
         account=f"Charged to account {row.account!r}.",
         ranges=tuple(
-            _shown(one, plan, file=f"{row.id}.json")
+            shown(one, plan, file=f"{row.id}.json")
             for one, plan in zip(ranges, found.work.ranges, strict=True)
         ),
     )
@@ -86,15 +83,6 @@ def _ranges(content: dict[str, Any]) -> AnyRanges:
     if "discreet_grid" in content:
         return ChargedGrid.from_json(text)
     return ChargedRanges.from_json(text)
-
-
-def _shown(release: AnyRanges, plan: AnyPlanned, *, file: str) -> Ranges | Rectangles:
-    match release, plan.ranked:
-        case ChargedRanges(), RangePlan() as ranked:
-            return Ranges(release=release, plan=ranked, file=file)
-        case ChargedGrid(), GridPlan() as ranked:
-            return Rectangles(release=release, plan=ranked, file=file)
-    raise AssertionError  # a plan makes its own kind of release
 
 
 def _time(milliseconds: int) -> str:
