@@ -146,6 +146,8 @@ def test_the_guarantee_is_charged_before_values_are_read(account: Callable[..., 
     model = classifier(account=held, bits=None).fit(X, LABELS)
     assert model.receipt_.guarantee == model.guarantee_
     assert outcomes(held) == ["failed", "released"]
+    model.set_params(account=None, bits=seeded(1)).fit(X, LABELS)
+    assert model.receipt_ is None  # that of an earlier fit says nothing of this one
     with pytest.raises(BudgetExceeded):
         classifier(account=held, bits=None, epsilon=1.4).fit(X, LABELS)
 

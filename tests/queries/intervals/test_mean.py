@@ -18,7 +18,7 @@ from discreet.noise.bits import seeded
 from discreet.queries.intervals import law
 from discreet.queries.intervals.coverage import Coverage, coverage, each
 from discreet.queries.intervals.mean import mean_interval
-from discreet.queries.intervals.sums import codes_of, sums, variance_moved, variance_shift
+from discreet.queries.intervals.sums import sums, variance_moved, variance_shift
 from tests import laws
 
 UNIT = {"lower": 0, "upper": 1}
@@ -51,7 +51,7 @@ def split(rows, mean, variance, **options):
 def test_one_row_moves_sum_and_variance_by_the_stated_sensitivity(rows):
     column = Column.of(0, 4, 1)
     points = list(itertools.product((0.0, 1.0, 2.0, 4.0), repeat=rows))
-    totals, pairs = sums(codes_of(column, np.array(points)))
+    totals, pairs = sums(column.places(np.array(points)))
     where = {point: i for i, point in enumerate(points)}
     moved_sum = moved_pairs = 0
     for point, other in itertools.product(points, (0.0, 1.0, 2.0, 4.0)):
@@ -75,7 +75,7 @@ def test_floors_of_the_variance_move_by_the_sensitivity_of_the_noise():
 def test_sums_are_exact_on_the_finest_grid():
     column = Column.of(-1, 1, None)
     table = np.random.default_rng(1).uniform(-1.5, 1.5, (3, 200))
-    totals, pairs = sums(codes_of(column, table))
+    totals, pairs = sums(column.places(table))
     for row, total, pair in zip(table, totals, pairs, strict=True):
         codes = [int(code) for code in column.sorted(row)]
         assert total == sum(codes)
@@ -310,8 +310,8 @@ def test_release_and_simulation_are_the_same():
         ({"epsilon": 0}, "epsilon must be positive"),
         ({"level": 1}, "level must lie"),
         ({"variance": 0.1, "share": 0.5}, "share must be 0"),
-        ({"method": "best"}, "method must be one of safe, calibrated, published"),
-        ({"assume": "all"}, "assume must be one of"),
+        ({"method": "best"}, "method must be 'safe', 'calibrated' or 'published'"),
+        ({"assume": "all"}, "assume must be 'normal' or 'nothing'"),
         ({"method": "published", "assume": "nothing"}, "assume must be 'normal'"),
         ({"method": "calibrated", "assume": "nothing"}, "assume must be 'normal'"),
         ({"grid": 2.0**-30}, "coarser"),

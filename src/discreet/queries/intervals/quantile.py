@@ -29,7 +29,6 @@ from discreet.queries.intervals.interval import (
     laplace_points,
 )
 from discreet.queries.intervals.planning import column_of
-from discreet.queries.intervals.sums import codes_of
 
 _POINTS = 64
 _ROUNDING = 1 + 1e-7
@@ -87,7 +86,7 @@ class QuantileInterval(IntervalPlan):
 
     def answers(self, tables: Floats, bits: Bits) -> Answers:
         """Intervals of private columns; the value is the middle."""
-        codes = np.sort(codes_of(self.column, tables), axis=1)
+        codes = np.sort(self.column.places(tables), axis=1)
         found = np.array([[self._place(row, side, bits) for side in (0, 1)] for row in codes])
         places = np.sort(found, axis=1)  # crossed ends have failed already
         step, low = self.column.step, self.column.first

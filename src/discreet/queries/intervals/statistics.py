@@ -19,7 +19,6 @@ from discreet.noise.law import Floats
 from discreet.queries.intervals.sums import (
     EXACT_BITS,
     LARGEST_SPAN,
-    codes_of,
     shifted,
     sums,
     variance_moved,
@@ -142,7 +141,7 @@ class MeanOf(Statistic):
         return _width(self.column) ** 2 / (4 * (self.size - 1))
 
     def numbers(self, tables: Floats) -> tuple[Floats, Floats]:
-        total, pairs = sums(codes_of(self.column, tables))
+        total, pairs = sums(self.column.places(tables))
         return total.astype(np.float64), shifted(pairs, variance_shift(self.column.span, self.size))
 
     def largest(self, parameter: Floats) -> Floats:
@@ -233,7 +232,7 @@ class DifferenceOf(Statistic):
 
     def numbers(self, tables: Floats) -> tuple[Floats, Floats]:
         first, second = self.sizes
-        codes = codes_of(self.column, tables)
+        codes = self.column.places(tables)
         one, pairs_one = sums(codes[:, :first])
         two, pairs_two = sums(codes[:, first:])
         ahead = [second * p - first * q for p, q in zip(one.tolist(), two.tolist(), strict=True)]
@@ -344,7 +343,7 @@ class VarianceOf(Statistic):
         return math.ldexp(1 / (self.size * (self.size - 1)), shift)
 
     def numbers(self, tables: Floats) -> tuple[Floats, Floats]:
-        codes = codes_of(self.column, tables)
+        codes = self.column.places(tables)
         _, pairs = sums(codes)
         ahead = codes[:, 0 : 2 * self._pairs : 2] - codes[:, 1 : 2 * self._pairs : 2]
         _, errors = sums((ahead * ahead) >> self._drop)

@@ -5,21 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.core.exact import ceil_div
-from discreet.mechanisms.column import Column
 from discreet.noise.law import Floats, Ints
 
 LARGEST_SPAN = 1 << 27
 LARGEST_SUM = 1 << 53
 EXACT_BITS = 53
 _LOW_BITS = 14
-
-
-def codes_of(column: Column, tables: Floats) -> Ints:
-    """Values as steps from the lower bound, each by itself."""
-    steps = np.floor(np.ldexp(tables, -column.exponent) + 0.5)
-    codes = np.clip(steps, column.first, column.first + column.span).astype(np.int64)
-    codes -= column.first
-    return codes
 
 
 def sums(codes: Ints) -> tuple[Ints, list[int]]:
