@@ -5,6 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from discreet import Ledger, pure
 from discreet.apps.cli.main import EXIT_REFUSED, main
 
 
@@ -43,6 +44,41 @@ def test_the_demo_begins_anew_each_time(story):
     again = CliRunner().invoke(main, ["demo", "--folder", str(folder)])
     assert again.exit_code == 0, again.output
     assert (folder / "mine.txt").read_text() == "stays"
+
+
+def test_the_demo_leaves_other_folders_alone(tmp_path):
+    (tmp_path / "budget.db").write_bytes(b"a ledger of somebody's")
+    result = CliRunner().invoke(main, ["demo", "--folder", str(tmp_path)])
+    assert result.exit_code == EXIT_REFUSED
+    assert "holds budget.db of something else" in result.output
+    assert "--folder" in result.output
+    assert [path.name for path in tmp_path.iterdir()] == ["budget.db"]
+
+
+def test_the_demo_says_that_a_folder_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = CliRunner().invoke(main, ["demo", "--folder", str(tmp_path / "file" / "demo")])
+    assert result.exit_code == EXIT_REFUSED
+    assert "cannot be made" in result.output
+    assert "--folder" in result.output
+
+
+def test_a_file_that_cannot_be_written_is_one_line(tmp_path):
+    target = tmp_path / "none" / "ledger.json"
+    url = f"sqlite:///{tmp_path}/budget.db"
+    Ledger(url).account("a", limit=pure(1))
+    result = CliRunner().invoke(main, ["ledger", "export", url, "--output", str(target)])
+    assert result.exit_code == EXIT_REFUSED
+    assert result.output.startswith("discreet: ")
+    assert "No such file or directory" in result.output
+
+
+def test_help_cuts_nothing_off():
+    for command in ([], ["ledger"], ["local"], ["serve"]):
+        assert (
+            "..."
+            not in CliRunner().invoke(main, [*command, "--help"]).output.split("\nCommands:")[1]
+        )
 
 
 def test_the_audit_lists_its_cases():

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from discreet.apps.cli import plan, release
 from discreet.apps.cli.audit import chosen, table
+from discreet.core.errors import InvalidArgument
 from discreet.leakage.auditing import audit
 from discreet.mechanisms.laplace import laplace
 
@@ -34,21 +35,38 @@ def tell(folder: Path) -> int:
     _believe(console)
     page = folder.resolve() / "health.html"
     console.print(f"\nThe report, to be opened in a browser: [bold]{page.as_uri()}[/]")
-    console.print(f"The release file, to be changed and tried: [bold]{folder / 'health.toml'}[/]")
+    console.print(f"To change and try again: [bold]discreet plan {folder / 'health.toml'}[/]")
     return 0
 
 
 def _prepare(folder: Path) -> Path:
     """Data and release file in a folder; what an earlier demo left there is taken away."""
-    folder.mkdir(parents=True, exist_ok=True)
+    given = files("discreet.apps.cli") / "demo_data"
+    _only_ours(folder, (given / "health.parquet").read_bytes())
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidArgument(
+            f"{str(folder)!r} cannot be made ({error.strerror}): name another with --folder."
+        ) from None
     # A demo begins with a full budget. A real ledger is never thrown away.
     for name in _WRITTEN:
         for left in folder.glob(f"{name}*"):
             left.unlink()
-    given = files("discreet.apps.cli") / "demo_data"
     for name in _GIVEN:
         (folder / name).write_bytes((given / name).read_bytes())
     return folder / "health.toml"
+
+
+def _only_ours(folder: Path, data: bytes) -> None:
+    """Refuse a folder where files of the demo's names are somebody else's."""
+    there = [name for name in (*_GIVEN, *_WRITTEN) if (folder / name).exists()]
+    own = folder / _GIVEN[0]
+    if there and not (own.is_file() and own.read_bytes() == data):
+        raise InvalidArgument(
+            f"{str(folder)!r} holds {there[0]} of something else, which the demo would replace: "
+            "name another with --folder."
+        )
 
 
 def _believe(console: Console) -> None:

@@ -17,7 +17,7 @@ _RANGES = click.option("--ranges", "ranges_file", type=_WRITTEN, help="For `disc
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
-@click.group()
+@click.group(short_help="Collect without a trusted server.")
 def local() -> None:
     """Collect without a trusted server: each client randomises its own value.
 
@@ -25,7 +25,7 @@ def local() -> None:
     """
 
 
-@local.command()
+@local.command(short_help="Print a collection: what clients do.")
 @click.option("--kind", required=True, type=click.Choice(sorted(kinds.KINDS)), help="Of reports.")
 @click.option("--epsilon", required=True, type=float, help="What one report may cost its client.")
 @click.option("--categories", type=int, help="How many categories there are, coded from 0.")
@@ -57,7 +57,7 @@ def describe(
     sys.exit(run(kind, epsilon=epsilon, labels=labels, given=given))
 
 
-@local.command()
+@local.command(short_help="Randomise values into reports, on the client's side.")
 @click.argument("collection", type=_FILE)
 @click.argument("values", type=_FILE, required=False)
 @click.option("--output", "-o", type=_WRITTEN, help="Append reports here; else standard output.")
@@ -114,7 +114,7 @@ def aggregate(
     sys.exit(run(collection, reports, state=state, column=column, shown=shown))
 
 
-@local.command()
+@local.command(short_help="Estimate from counts that were kept.")
 @click.argument("states", type=_FILE, nargs=-1, required=True)
 @_CSV
 @_RANGES

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from pathlib import Path
 from typing import Literal
@@ -28,7 +29,11 @@ class _Refusing(click.Group):
             return super().invoke(ctx)
         except PrivacyError as error:
             click.echo(f"discreet: {error}", err=True)
-            ctx.exit(EXIT_REFUSED)
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # whoever read the output has gone; click is quiet
+                raise
+            click.echo(f"discreet: {error.filename or 'a file'}: {error.strerror}.", err=True)
+        raise click.exceptions.Exit(EXIT_REFUSED)
 
 
 @click.group(cls=_Refusing, context_settings={"help_option_names": ["-h", "--help"]})
@@ -37,7 +42,7 @@ def main() -> None:
     """Differential privacy for people who must publish."""
 
 
-@main.command()
+@main.command(short_help="Publish a dozen statistics of real data: start here.")
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
@@ -52,7 +57,7 @@ def demo(folder: Path) -> None:
     sys.exit(tell(folder))
 
 
-@main.command()
+@main.command(short_help="Attack every mechanism: claimed, exact, attacked epsilon.")
 @click.argument("names", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.option("--list", "only_list", is_flag=True, help="Only list the names.")
@@ -68,7 +73,7 @@ def audit(names: tuple[str, ...], *, as_json: bool, only_list: bool, published: 
     sys.exit(run(names, as_json=as_json, only_list=only_list, published=published))
 
 
-@main.command()
+@main.command(short_help="Cost and error of a release FILE; nothing is read or spent.")
 @click.argument("file", type=_FILE)
 @click.option("--suggest-bounds", is_flag=True, help="Find bounds and limits: CHARGES the account.")
 @click.option("--epsilon", type=float, help="With --suggest-bounds: what that may cost.")
@@ -88,7 +93,7 @@ def plan(file: Path, *, suggest_bounds: bool, epsilon: float | None, as_json: bo
     sys.exit(run(file, as_json=as_json))
 
 
-@main.command()
+@main.command(short_help="Charge the account and publish a release FILE.")
 @click.argument("file", type=_FILE)
 @click.option(
     "--output",
@@ -125,7 +130,7 @@ def ranges(file: Path, *, ends: tuple[str, ...], level: float, as_json: bool) ->
     sys.exit(run(file, ends, level=level, as_json=as_json))
 
 
-@main.command()
+@main.command(short_help="Run published experiments again, and judge every number.")
 @click.argument("name", required=False)
 @click.option("--list", "only_list", is_flag=True, help="Only list the studies.")
 @click.option("--quick", is_flag=True, help="Simulate less: seconds, not minutes.")
@@ -154,7 +159,7 @@ def study(
     sys.exit(tell(name, quick=quick, data=data, json_file=json_file, html_file=html_file))
 
 
-@main.command()
+@main.command(short_help="Make bash, fish or zsh complete commands.")
 @click.argument("shell", type=click.Choice(["bash", "fish", "zsh"]))
 def completion(shell: str) -> None:
     """Print what makes SHELL complete commands, options and file names.
@@ -174,7 +179,7 @@ main.add_command(series)
 main.add_command(serve)
 
 
-@main.group()
+@main.group(short_help="Look at a ledger: what was spent, on what, what is left.")
 def ledger() -> None:
     """Look at a ledger: URL is sqlite:///FILE or postgresql://..."""
 
@@ -200,7 +205,7 @@ def ledger_show(url: str, account: str, *, as_json: bool) -> None:
     sys.exit(show(url, account, as_json=as_json))
 
 
-@ledger.command("verify")
+@ledger.command("verify", short_help="Check every hash and every sum.")
 @click.argument("url")
 @click.option("--heads", type=_FILE, help="JSON of heads that were kept elsewhere.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")

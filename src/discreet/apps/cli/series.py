@@ -16,7 +16,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _WRITTEN = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.command()
+@click.command(short_help="How much the published means of a PANEL leak.")
 @click.argument("panel", type=_FILE)
 @click.option("--bounds", required=True, nargs=2, type=float, help="Public range of the values.")
 @click.option("--noise", type=float, help="Standard deviation of the noise on each mean.")

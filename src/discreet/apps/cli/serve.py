@@ -21,7 +21,7 @@ class _Serving(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group(cls=_Serving)
+@click.group(cls=_Serving, short_help="A service with a dashboard for a team; try --demo.")
 def serve() -> None:
     """Serve tables to analysts: `discreet serve CONFIG`, or `discreet serve --demo`."""
 
