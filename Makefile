@@ -57,7 +57,8 @@ docs: $(STAMP) ## Build the site into ./site
 audit: $(STAMP) ## Attack every registered mechanism
 	$(BIN)/discreet audit
 
-evidence: $(STAMP) ## Run all studies, audits and benchmarks, and write docs/evidence (long)
+evidence: $(STAMP) ## Index theorems; run studies, audits, benchmarks; write docs/evidence (ARGS: --quick, --only, --data)
+	$(BIN)/python -m evidence.theorems
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m evidence $(ARGS)
 
 coverage: $(STAMP) ## Lines of the rooms that carry the guarantees which no fast test runs

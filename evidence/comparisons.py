@@ -31,10 +31,9 @@ def part(outcomes: Sequence[Outcome]) -> Part:
             rows.append((title, f"**{found[-1].what}**", *[""] * 3))
             continue
         shown, summary = _SPECIAL.get(one.step.name, (_suite, _ratios))
-        anchor = one.step.name.lower()
         rows.append(
             (
-                f"[{title}](benchmarks.md#{anchor})",
+                f"[{title}](benchmarks.md#{one.step.name})",
                 len(read),
                 summary(read),
                 f"{one.seconds / 60:.1f}",
@@ -42,7 +41,7 @@ def part(outcomes: Sequence[Outcome]) -> Part:
             )
         )
         found += [_open(title, record) for record in read if _telling(record)]
-        lines += [f"## {title} {{ #{anchor} }}", "", f"*{one.machine}; {one.version}*", ""]
+        lines += [f"## {title}", "", f"*{one.machine}; {one.version}*", ""]
         lines += shown(one.step.name, read)
     write("benchmarks", lines)
     heads = ["suite", "comparisons", "in short", "minutes", "run"]
@@ -50,21 +49,30 @@ def part(outcomes: Sequence[Outcome]) -> Part:
 
 
 def ratios(found: Sequence[Record]) -> list[float]:
-    """The ratios of times; of errors where nothing else was compared."""
-    times = [one["ratio"] for one in found if one.get("ratio")]
-    return times or [one["error_ratio"] for one in found if one.get("error_ratio")]
+    """The ratios of times to peers that are private too."""
+    return [one["ratio"] for one in found if one.get("ratio") and not _limit(one)]
+
+
+def _limit(record: Record) -> bool:
+    """Whether the peer does without privacy: a limit of speed, nobody to win against."""
+    return "not private" in str(record["peer"])
 
 
 def _ratios(found: Sequence[Record]) -> str:
-    values = ratios(found)
-    if not values:
-        return "no ratio: see the notes"
-    mean = math.exp(math.fsum(map(math.log, values)) / len(values))
-    faster = sum(value >= 1 for value in values)
-    return (
-        f"faster in {faster} of {len(values)}; ratio from {min(values):.3g} to {max(values):.3g}, "
-        f"geometric mean {mean:.3g}"
-    )
+    told = []
+    if values := ratios(found):
+        mean = math.exp(math.fsum(map(math.log, values)) / len(values))
+        faster = sum(value >= 1 for value in values)
+        told.append(
+            f"faster in {faster} of {len(values)}, {_span(values)}, geometric mean {mean:.3g}"
+        )
+    if limits := [one["ratio"] for one in found if one.get("ratio") and _limit(one)]:
+        told.append(f"without privacy, as a limit: {_span(limits)}")
+    return "; ".join(told) or "no ratio: see the notes"
+
+
+def _span(values: Sequence[float]) -> str:
+    return f"ratio from {min(values):.3g} to {max(values):.3g}"
 
 
 def _suite(name: str, found: Sequence[Record]) -> list[str]:

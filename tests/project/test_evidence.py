@@ -35,6 +35,7 @@ AUDITED = {
     "why": "",
 }
 RATIO = {"name": "case", "peer": "p", "ours_s": 1.0, "peer_s": 2.0, "ratio": 2.0}
+LIMIT = {"peer": "NumPy (limit, not private)", "ratio": 0.5}
 LEARNED = {
     "box": "median",
     "epsilon": 1.0,
@@ -108,7 +109,7 @@ def test_pages_hold_every_check_verdict_and_ratio(folder):
         study(folder, CHECK),
         lines(folder, "audit", "mechanisms", AUDITED, broken),
         lines(folder, "audit", "published", broken, claim, tree),
-        lines(folder, "benchmark", "noise", RATIO),
+        lines(folder, "benchmark", "noise", RATIO, RATIO | LIMIT),
         lines(folder, "benchmark", "learned-comparison", LEARNED),
         lines(folder, "benchmark", "regression-comparison", REGRESSED),
         lines(folder, "benchmark", "serve", SERVED),
@@ -117,7 +118,10 @@ def test_pages_hold_every_check_verdict_and_ratio(folder):
     index = read("index")
     assert "| [X](x.md) | 1 | 1 | 0 | 0 | 0 | 1.0 | 1 May 2026, 0.1 |" in index
     assert "| [Audit of every mechanism](audit-mechanisms.md) | 2 | 1 | 2 | 0 |" in index
-    assert "faster in 1 of 1; ratio from 2 to 2" in index
+    assert (
+        "faster in 1 of 1, ratio from 2 to 2, geometric mean 2; without privacy, as a limit: ratio"
+        in index
+    )
     assert "lowest error in 1 of 1; at worst 0.500" in index
     assert "| a | a ∣ b | table 1 | 1.5 ± 0.2 | 1.4 | reproduced |" in read("x")
     assert "| m | 0 | 1 | 1 | > 0.9 | holds, exactly | yes |" in read("audit-mechanisms")
