@@ -105,7 +105,7 @@ def test_constant_reports():
         (lambda: reports.reports_quantile([1.0, 2.0], lower=0, upper=1, scale=0), "scale must be"),
         (
             lambda: reports.reports_quantile([1.0, 2], lower=0, upper=1, scale=1, assume="all"),
-            "assume must be one of",
+            "assume must be 'normal' or 'nothing'",
         ),
     ],
 )

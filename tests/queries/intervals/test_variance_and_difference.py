@@ -218,7 +218,7 @@ def test_a_forecast_is_the_width():
         (difference_interval, {"rows": (5, 1)}, "rows must be at least 2"),
         (difference_interval, {"rows": (0, 5)}, "rows must be at least 2"),
         (difference_interval, {"rows": (5, 5, 5)}, "rows must be two numbers"),
-        (difference_interval, {"rows": (5, 5), "method": "best"}, "method must be one of"),
+        (difference_interval, {"rows": (5, 5), "method": "best"}, "method must be '"),
     ],
 )
 def test_wrong_arguments(build, change, message):
