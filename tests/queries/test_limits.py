@@ -85,5 +85,5 @@ def test_a_release_says_its_own_limits(tmp_path):
         own, plain = table.release(
             [ask.units(by="k").limited(groups_per_unit=1), ask.units(by="k")], epsilon=5
         )
-    assert "at most 1 groups" in own.protects
+    assert "at most 1 group is used" in own.protects
     assert "groups" not in plain.protects

@@ -71,7 +71,7 @@ def test_keys_with_their_counts(table):
     assert found.names == ("city",)
     assert found == discreet.Release.from_json(found.to_json())
     assert SECRET not in found.to_json()
-    assert "1 groups of each" in found.protects
+    assert "1 group is used of each" in found.protects
     assert table.account.spent == found.guarantee
 
 

@@ -201,7 +201,7 @@ def test_more_is_better():
 def test_limits_of_its_own(account):
     table = discreet.table(frame(), columns=COLUMNS, unit="who", rows_per_unit=6, account=account)
     made = table.fine_quantiles("huge", [0.5], rows_per_unit=1, epsilon=1)
-    assert "at most 1 rows" in made.protects
+    assert "at most 1 row is used" in made.protects
     wide = table.plan_fine_quantiles("huge", [0.5], epsilon=1).rank_width()
     assert made.rank_width < wide / 5
 

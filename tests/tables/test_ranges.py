@@ -426,10 +426,10 @@ def test_limits_of_its_own(visits, account):
     made = visits.ranges("day", epsilon=200, rows_per_unit=2)
     assert before - account.remaining == 200
     assert made.total == pytest.approx(6, abs=1e-6)
-    assert "at most 2 rows of each are used" in made.protects
+    assert "at most 2 rows are used of each" in made.protects
     each = visits.ranges("day", epsilon=2000, rows_per_unit_and_group=1)
     assert each.cells == pytest.approx([1, 1, 2, 2], abs=1e-6)
-    assert "at most 9 rows of each are used" in each.protects  # the table's still holds
+    assert "at most 9 rows are used of each" in each.protects  # the table's still holds
     grid = visits.plan_grid(["day", col("day") + 1], epsilon=1, rows_per_unit=1)
     assert grid.best.contribution.rows == 1
     with pytest.raises(InvalidArgument, match="rows_per_unit"):

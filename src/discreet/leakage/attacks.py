@@ -181,7 +181,7 @@ class _Score:
         else:
             keys = dict.fromkeys(str(key) for cells in self.of for key in cells.keys)
             name = "likelihood ratio by " + ", ".join(keys)
-        return name if self.sign > 0 else f"minus {name}"
+        return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -202,7 +202,10 @@ class _Event:
         return int(np.count_nonzero(self.score(data) > self.threshold))
 
     def __str__(self) -> str:
-        return f"{self.score} > {self.threshold:.6g} ({'right' if self.swapped else 'left'})"
+        sign = self.score.sign
+        beyond = ">" if sign > 0 else "<"
+        where = "right" if self.swapped else "left"
+        return f"{self.score} {beyond} {sign * self.threshold:.6g} ({where})"
 
 
 def lower_bound(hits: int, trials: int, level: float) -> float:

@@ -39,11 +39,11 @@ def protection(setting: Setting) -> str:
         Relation.REPLACE_ONE: f"what the data say about {who} while their number is public",
     }[setting.relation]
     limits = [
-        f"at most {value} {words}"
-        for value, words in (
-            (setting.limits.rows_per_unit, "rows of each are used"),
-            (setting.limits.groups_per_unit, "groups of each are used"),
-            (setting.limits.rows_per_unit_and_group, "rows of each in a group are used"),
+        f"at most {value} {thing}{' is' if value == 1 else 's are'} used of each{where}"
+        for value, thing, where in (
+            (setting.limits.rows_per_unit, "row", ""),
+            (setting.limits.groups_per_unit, "group", ""),
+            (setting.limits.rows_per_unit_and_group, "row", " in a group"),
         )
         if value is not None
     ]
