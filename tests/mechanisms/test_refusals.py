@@ -235,6 +235,14 @@ def test_exact_sums_of_values_must_fit():
             stretched_sum(menu, lower=low, upper=low + 1).release([1] * people, ["a"] * people)
 
 
+@pytest.mark.parametrize("make", [personal_quantile, stretched_quantile])
+def test_a_quantile_is_of_somebody(make):
+    mechanism = make({"a": pure(1)}, lower=0, upper=9)
+    for nobody in ([], np.empty(0, dtype=int)):
+        with pytest.raises(OutOfDomain, match="values must be whole numbers"):
+            mechanism.release(nobody, [])
+
+
 def test_deviations_are_in_units_of_the_values():
     menu = {"strict": pure(0.5), "open": pure(2)}
     for mechanism in (
