@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -10,7 +11,15 @@ from scipy import integrate, stats
 from discreet.accounting import cells, dominating, leaves, numeric, renyi, shuffle
 from discreet.accounting.guarantee import Guarantee, pure
 from discreet.accounting.normal_laplace import NormalLaplace
-from discreet.accounting.pairs import AddPair, Atoms, GaussianPair, LaplacePair, RemovePair
+from discreet.accounting.pairs import (
+    AddPair,
+    Atoms,
+    GaussianPair,
+    LaplacePair,
+    LatticeLaplacePair,
+    RemovePair,
+    WithoutReplacementPair,
+)
 from discreet.accounting.randomisers import blocks
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.events import NOTHING, LaplaceNoise, Pure, Sampled, Zcdp, repeat
@@ -74,6 +83,25 @@ def test_moments_beyond_the_last_cell():
     assert renyi._tail(AddPair(rate, GaussianPair(mu)), order, beyond) == -math.inf
     assert renyi._tail(LaplacePair(1.0), order, beyond) == math.inf
     assert renyi._tail(GaussianPair(mu), order, 0.0) == math.inf
+
+
+def test_an_infinite_loss_is_certain_at_most():
+    certain = LatticeLaplacePair(0.5, 3, 1)  # no output of one law is one of the other
+    assert certain.infinity == 1
+    assert WithoutReplacementPair(1.0, certain).infinity == 1
+    assert RemovePair(0.5, certain).infinity == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("order", [1.01, 2.0, 30.0])
+def test_divergences_of_laplace_noise_are_rounded_up(order):
+    for epsilon in (1e-4, 1e-2, 0.3, 2.0):
+        with mpmath.workdps(40):
+            a, e = mpmath.mpf(order), mpmath.mpf(epsilon)
+            inside = a * mpmath.exp((a - 1) * e) + (a - 1) * mpmath.exp(-a * e)
+            true = mpmath.log(inside / (2 * a - 1)) / (a - 1)
+        found = renyi._laplace(epsilon, order)
+        assert true <= found
+        assert found <= true * (1 + 1e-11) + 1e-14 / (order - 1)
 
 
 def test_all_mass_is_in_the_tails():

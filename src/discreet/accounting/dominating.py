@@ -263,7 +263,7 @@ def curve(profile: Profile, top: float, *, kinks: Floats | None = None, count: i
     losses = np.log(x[1:])
     mass = q * x[1:] * (1 + 1e-9)
     used = mass > 0
-    return Atoms(losses[used], mass[used], min(1.0, float(y[-1])))
+    return Atoms(losses[used], mass[used], float(y[-1]))
 
 
 def _hull(x: Floats, y: Floats) -> list[int]:
