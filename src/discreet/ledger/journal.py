@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from discreet.accounting.guarantee import Guarantee
+from discreet.core import canonical as written
 from discreet.core import events
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Event
@@ -71,7 +72,10 @@ class State:
 
     def content(self) -> Content:
         """As JSON; rationals as p/q."""
-        return {"mode": self.mode, "sums": [None if x is None else _ratio(x) for x in self.sums]}
+        return {
+            "mode": self.mode,
+            "sums": [None if x is None else written.ratio(x) for x in self.sums],
+        }
 
     @classmethod
     def read(cls, text: str) -> State:
@@ -81,16 +85,12 @@ class State:
         return cls(sums=sums, mode=found["mode"])
 
 
-def _ratio(value: Fraction) -> str:
-    return f"{value.numerator}/{value.denominator}"
-
-
 # ── text and hash ────────────────────────────────────────────────────────────
 
 
 def canonical(content: Content) -> str:
     """One text for one content: sorted keys, no spaces, ASCII."""
-    return json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return written.text(content)
 
 
 def digest(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.core import canonical
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.local.catalogue import from_description
 from discreet.mechanisms.local.randomiser import Randomiser
@@ -45,7 +46,7 @@ class Collection:
 
     def to_json(self) -> str:
         """The same text for the same collection, always: its fingerprint is taken of it."""
-        return json.dumps(self.describe(), sort_keys=True, separators=(",", ":"))
+        return canonical.text(self.describe())
 
     @staticmethod
     def from_json(text: str) -> Collection:

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
@@ -219,8 +219,8 @@ def _ordered(
         raise InvalidArgument("levels must increase, with at least one.")
     if bins is not None:
         check.count("bins", bins, minimum=2)
-    if method not in (None, "tree", "exponential"):
-        raise InvalidArgument(f"method must be 'tree' or 'exponential', got {method!r}.")
+    if method is not None:
+        check.one_of("method", method, get_args(Method))
     return replace(query, levels=tuple(levels), bins=bins, method=method)
 
 
