@@ -583,6 +583,14 @@ def test_amounts_are_grains_on_the_safe_side():
             people._grains(wrong, up=True, name="x")
 
 
+def test_limits_are_rounded_down_and_costs_up():
+    amounts = [0.3, 1e-13, 1.0]
+    crowd = PeopleFilter(amounts)
+    for limit, price, true in zip(crowd.limits, crowd.price(amounts), amounts, strict=True):
+        assert int(limit) * GRAIN <= F(true) <= int(price) * GRAIN
+    assert not crowd.admit(amounts)[:2].any()
+
+
 def test_limits_and_costs_of_people_are_checked():
     with pytest.raises(InvalidArgument, match="flat"):
         PeopleFilter([[1.0]])
