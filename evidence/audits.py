@@ -13,6 +13,11 @@ _ABOUT = (
     "is known and finite), and *attacked*: what samples prove, wrong with probability 1e-6 for the "
     "whole table. An attack that fails proves nothing; the exact column does."
 )
+_ELSEWHERE = (
+    "Claims about learned ranges, votes of teachers, gradient descent and time series are judged "
+    "by computation, without samples: they are the *corrected* checks of the studies [aoutouf]"
+    "(aoutouf.md), [muehl](muehl.md) and [biswal-inference](biswal-inference.md)."
+)
 _WORDS = {
     "holds": "holds, exactly",
     "not refuted": "not refuted",
@@ -124,6 +129,9 @@ def _published(found: Sequence[Record]) -> list[str]:
             ["tree", "leaves", "read exactly", "expected"],
             ([one["name"], one["leaves"], one["recovered"], _expected(one)] for one in trees),
         ),
+        "## Claims that are judged elsewhere",
+        "",
+        _ELSEWHERE,
     ]
 
 

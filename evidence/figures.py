@@ -85,6 +85,8 @@ def _draw_claims(axes: Any, data: Sequence[tuple[float, float, bool]]) -> None:
     axes.plot(ends, ends, color="black", linewidth=0.8, label="what is claimed")
     axes.set_xscale("log")
     axes.set_yscale("log")
+    axes.set_xticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
+    axes.minorticks_off()
     axes.set_xlabel("ε claimed")
     axes.set_ylabel("ε exact, or else attacked")
     axes.legend(fontsize=9)
