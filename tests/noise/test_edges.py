@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.noise import bits as bits_module
 from discreet.noise.bits import SeededBits, seeded, system
 from discreet.noise.bounded import BoundedLaplace
 from discreet.noise.gaussian import DiscreteGaussian
@@ -187,3 +188,16 @@ def test_a_choice_needs_candidates():
     with pytest.raises(OutOfDomain, match="at least one candidate"):
         exponential_choice(np.empty(0, dtype=np.int64), 1, seeded(1))
     assert exponential_choice(np.array([3]), 1, seeded(1)) == 0
+
+
+def test_long_requests_are_mixed_with_fresh_bits(monkeypatch):
+    """No more entropy is claimed than there is; a short request asks the system alone."""
+    mixed = []
+    monkeypatch.setattr(bits_module.ssl, "RAND_add", lambda *given: mixed.append(given))
+    assert len(system().words(1023)) == 1023
+    assert mixed == []
+    for count in (1024, 70_000):
+        words = system().words(count)
+        assert len(np.unique(words)) == count
+    assert [(len(fresh), entropy) for fresh, entropy in mixed] == [(32, 32.0)] * 2
+    assert mixed[0][0] != mixed[1][0]
