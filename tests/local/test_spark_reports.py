@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.data import spark_sums
 from discreet.data.source import EngineFailure
 from discreet.local import spark_reports
 from discreet.local.aggregate import Aggregate
@@ -103,7 +104,7 @@ def test_only_a_bounded_number_of_sums_reaches_the_driver(workers, monkeypatch):
     monkeypatch.setattr(spark_reports.Aggregate, "from_bytes", watched)
     found = Aggregate.from_frame(frame.repartition(60), randomiser)
     assert found == Aggregate(randomiser).add(rows)
-    assert 0 < len(seen) <= spark_reports.SUMS
+    assert 0 < len(seen) <= spark_sums.SUMS
 
 
 def test_errors_quote_nothing(workers):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from discreet.data.code import Bin, Binary, Clip, Code, Const, Divide, Pick, Ref
+from discreet.data.code import Bin, Binary, Clip, Divide, Pick
 from discreet.data.encode_sql import name, numbers, steps, whole
+from discreet.data.layers import layered
 from discreet.data.limit_sql import limited, limited_keys
 from discreet.data.plan import Program, fields
 from discreet.data.schema import INT64
@@ -118,33 +119,11 @@ def _unit(column: str, kind: Type) -> str:
 
 def _evaluate(program: Program, query: str) -> tuple[str, str | None, str, list[str]]:
     """Add one column for each node of the expressions, innermost first."""
-    places = {field: f"c{i}" for i, (field, _) in enumerate(program.columns)}
-    names: dict[Code, str] = {}
-    layers: list[list[str]] = []
-
-    def visit(code: Code) -> tuple[str, int]:
-        """The SQL name or literal of a node, and the layer after which it exists."""
-        match code:
-            case Ref(column):
-                return places[column], 0
-            case Const(value):
-                return whole(value), 0
-        inner = (code.left, code.right) if isinstance(code, Binary | Divide) else (code.inner,)
-        seen = [visit(part) for part in inner]
-        depth = 1 + max(layer for _, layer in seen)
-        if code not in names:
-            names[code] = f"e{len(names)}"
-            layers.extend([] for _ in range(depth - len(layers)))
-            sql = _node(code, [text for text, _ in seen])
-            layers[depth - 1].append(f"{sql} AS {names[code]}")
-        return names[code], depth
-
-    where = None if program.where is None else visit(program.where)[0]
-    index = visit(program.index)[0]
-    values = [visit(value)[0] for value in program.values]
-    for layer in layers:
-        query = f"SELECT *, {', '.join(layer)} FROM ({query})"  # noqa: S608
-    return query, where, index, values
+    found = layered(program, column=str, constant=whole, node=_node)
+    for layer in found.layers:
+        added = ", ".join(f"{sql} AS {name}" for name, sql in layer)
+        query = f"SELECT *, {added} FROM ({query})"  # noqa: S608
+    return query, found.where, found.index, found.values
 
 
 def _node(code: Binary | Clip | Bin | Pick | Divide, inner: list[str]) -> str:

@@ -1,56 +1,21 @@
-"""Columns of doubles in a Spark frame: each partition is added up by the worker that holds it.
-
-What travels is one array of whole numbers for each partition, never a row; a second stage adds
-those up, so that the driver gets a bounded number of them.
-"""
+"""Columns of doubles in a Spark frame, added up as arrays of whole numbers."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from discreet.core.errors import OutOfDomain, Unsupported
+from discreet.core.errors import OutOfDomain
 from discreet.data.doubles import Doubles, Ints, Piece, of_batch
-from discreet.data.source import sealed
-
-SUMS = 16
-"""Most arrays that reach the driver."""
-_SCHEMA = "state binary"
+from discreet.data.spark_sums import STATE, Worker, added
 
 
 def add_up(frame: Any, columns: list[str], piece: Piece, *, start: Ints) -> Ints:
     """``start`` plus the sum of ``piece`` over the rows. Workers need discreet installed."""
-
-    def run() -> list[bytes] | None:
-        # By position: to a session, a dot in a name means a field, and its case may not matter.
-        names = [field.name for field in frame.schema.fields]
-        plain = frame.toDF(*(f"c{i}" for i in range(len(names))))
-        narrow = plain.selectExpr(
-            *(f"try_cast(c{names.index(name)} AS double) AS d{i}" for i, name in enumerate(columns))
-        )
-        with warnings.catch_warnings():
-            # PySpark looks at the version of pandas, of which nothing is used here.
-            warnings.filterwarnings(
-                "ignore", message="PySpark does not yet", category=FutureWarning
-            )
-            sums = narrow.mapInArrow(_adding(piece, len(start)), _SCHEMA)
-            merged = sums.repartition(SUMS).mapInArrow(_merging(len(start)), _SCHEMA)
-        try:
-            return [bytes(row[0]) for row in merged.collect()]
-        except Exception as error:
-            if "No module named" in str(error):
-                return None
-            raise
-
-    states = sealed("the Spark job", run)
-    if states is None:
-        raise Unsupported(
-            "The workers of Spark cannot import discreet: install it in the Python that they run, "
-            "and name that one in PYSPARK_PYTHON before the session starts."
-        )
+    size = len(start)
+    states = added(frame, columns, cast="double", add=_adding(piece, size), merge=_merging(size))
     total = np.concatenate((start, [0]))
     for state in states:
         total += np.frombuffer(state, dtype=np.int64)
@@ -59,7 +24,7 @@ def add_up(frame: Any, columns: list[str], piece: Piece, *, start: Ints) -> Ints
     return np.asarray(total[:-1], dtype=np.int64)
 
 
-def _adding(piece: Piece, size: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def _adding(piece: Piece, size: int) -> Worker:
     """What a worker does with a partition; behind the sums, how many pieces were refused."""
 
     def counted(values: Doubles) -> Ints:
@@ -73,7 +38,7 @@ def _adding(piece: Piece, size: int) -> Callable[[Iterable[Any]], Iterator[Any]]
     return add
 
 
-def _merging(size: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
+def _merging(size: int) -> Worker:
     """What a worker of the second stage does: arrays become one."""
 
     def states(batch: Any) -> Ints:
@@ -95,4 +60,4 @@ def _one(size: int, batches: Iterable[Any], function: Callable[[Any], Ints]) -> 
         total += function(batch)
         kind = type(batch)
     if kind is not None:
-        yield kind.from_pydict({"state": [total.tobytes()]})
+        yield kind.from_pydict({STATE: [total.tobytes()]})

@@ -20,9 +20,10 @@ from pyspark.sql import Column as Value
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from discreet.data.code import Bin, Binary, Clip, Code, Const, Divide, Operator, Pick, Ref
+from discreet.data.code import Bin, Binary, Clip, Divide, Operator, Pick
 from discreet.data.encode_spark import floor, numbered, steps, whole
 from discreet.data.engine import Row
+from discreet.data.layers import layered
 from discreet.data.limit_spark import chosen_keys, limited
 from discreet.data.plan import MOST_ROWS, Program, Sum, fields
 from discreet.data.schema import INT64
@@ -186,32 +187,10 @@ def _evaluate(
     program: Program, frame: DataFrame
 ) -> tuple[DataFrame, Value | None, Value, list[Value]]:
     """Add one column for each node of the expressions, innermost first."""
-    places = {field: f"c{i}" for i, (field, _) in enumerate(program.columns)}
-    names: dict[Code, str] = {}
-    layers: list[list[Value]] = []
-
-    def visit(code: Code) -> tuple[Value, int]:
-        """The column or literal of a node, and the layer after which it exists."""
-        match code:
-            case Ref(column):
-                return f.col(places[column]), 0
-            case Const(value):
-                return whole(value), 0
-        inner = (code.left, code.right) if isinstance(code, Binary | Divide) else (code.inner,)
-        seen = [visit(part) for part in inner]
-        depth = 1 + max(layer for _, layer in seen)
-        if code not in names:
-            names[code] = f"e{len(names)}"
-            layers.extend([] for _ in range(depth - len(layers)))
-            layers[depth - 1].append(_node(code, [value for value, _ in seen]).alias(names[code]))
-        return f.col(names[code]), depth
-
-    where = None if program.where is None else visit(program.where)[0]
-    index = visit(program.index)[0]
-    values = [visit(value)[0] for value in program.values]
-    for layer in layers:
-        frame = frame.select("*", *layer)
-    return frame, where, index, values
+    found = layered(program, column=f.col, constant=whole, node=_node)
+    for layer in found.layers:
+        frame = frame.select("*", *(value.alias(name) for name, value in layer))
+    return frame, found.where, found.index, found.values
 
 
 def _node(code: Binary | Clip | Bin | Pick | Divide, inner: list[Value]) -> Value:
