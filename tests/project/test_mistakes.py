@@ -221,3 +221,15 @@ def test_what_is_not_installed_is_named_with_its_extra(file, missing, code, extr
     done = subprocess.run(command, capture_output=True, check=False, text=True, cwd=file.parent)
     assert f"pip install 'discreet[{extra}]'" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (3, "path must be a file's name, got int"),
+        ("ages.doc", "path must end in .svg, .png, .pdf"),
+        ("none/ages.svg", "which is no folder: make it"),
+    ],
+)
+def test_a_picture_that_cannot_be_drawn(name, words):
+    refused(lambda: discreet.plot(local.Aggregate(COLOURS), name), words)

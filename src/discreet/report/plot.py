@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from discreet.core.errors import InvalidArgument
 from discreet.queries.quantiles import Quantiles
 from discreet.report import local, panels, svg
 from discreet.report.figures import save_bars
 from discreet.tables.release import Release, worth
+
+_FORMATS = (".svg", ".png", ".pdf", ".eps", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
 
 
 def plot(result: object, path: str | Path, *, level: float = 0.95) -> Path:
@@ -16,10 +19,21 @@ def plot(result: object, path: str | Path, *, level: float = 0.95) -> Path:
     Takes a release, counts and estimates of the local model, and plans that compare. SVG needs
     nothing; other formats need matplotlib (``pip install 'discreet[plot]'``).
     """
-    target = Path(path)
+    target = _writable(path)
     if isinstance(result, Release):
         return _plot_release(result, target, level=level)
     return panels.save(local.panels(result, level=level), target)
+
+
+def _writable(path: str | Path) -> Path:
+    if not isinstance(path, str | Path):
+        raise InvalidArgument(f"path must be a file's name, got {type(path).__name__}.")
+    target = Path(path)
+    if target.suffix.lower() not in _FORMATS:
+        raise InvalidArgument(f"path must end in {', '.join(_FORMATS)}, got {target.name!r}.")
+    if not target.parent.is_dir():
+        raise InvalidArgument(f"path lies in {str(target.parent)!r}, which is no folder: make it.")
+    return target
 
 
 def _plot_release(release: Release, target: Path, *, level: float) -> Path:
