@@ -326,7 +326,7 @@ def test_texts_that_are_no_release_are_refused(people, account):
 def test_pictures(people, account, tmp_path):
     made = opened(people, account).histogram("age", edges=[18, 65], epsilon=1)
     svg = discreet.plot(made, tmp_path / "ages.svg").read_text()
-    assert svg.count("<rect") == 3
+    assert svg.count("<rect") == 4  # the ground, and a bar for each
     assert ET.fromstring(svg).tag.endswith("svg")
     assert "95 times of 100" in svg
     assert "&lt; 18" in svg
