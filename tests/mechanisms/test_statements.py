@@ -17,6 +17,7 @@ from discreet.mechanisms.blocks_bins import bin_counts, bin_statistics
 from discreet.mechanisms.bounded import clamped, folded
 from discreet.mechanisms.bounded_spread import private_sd, private_variance
 from discreet.mechanisms.partition import partition_selection
+from discreet.mechanisms.propose import propose_test_release
 from discreet.mechanisms.quantile_tree import private_quantiles
 from discreet.mechanisms.smooth import smooth
 from discreet.mechanisms.staircase import staircase
@@ -265,6 +266,15 @@ def test_smooth_noise_says_what_it_is():
     for wrong in ({"statistic": "quantile"}, {"quantile": 0.25}):
         with pytest.raises(InvalidArgument, match="needed by, the statistic 'quantile'"):
             smooth(**{"lower": 0, "upper": 1, "rows": 99, "epsilon": 1, **wrong})
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5])
+def test_test_and_answer_cost_what_was_asked(share):
+    made = propose_test_release(
+        lower=0, upper=1, rows=99, epsilon=2, delta=1e-6, bound=0.5, test=share
+    )
+    assert made.guarantee == discreet.approx(2, 1e-6, relation=Relation.REPLACE_ONE)
+    assert (made.test, made.answer) == (2 * Fraction(share), 2 * (1 - Fraction(share)))
 
 
 def test_weighted_noise_is_bounded_by_that_of_the_global_sensitivity():

@@ -129,3 +129,14 @@ def test_the_mean_of_a_wave_and_its_error():
     assert found.bias == 0.5
     nobody = made.mean(0 * counts, 0)
     assert (nobody.value, nobody.std) == (2, math.inf)
+
+
+def test_a_bootstrap_turns_its_quantiles_about_the_estimate():
+    made = square_wave(cells=8, epsilon=2)
+    counts = made.tally(made.encode(np.arange(400) % 8, bits=seeded(2))).counts
+    found = made.bootstrap(made.estimate(counts, 400), replicates=20, bits=seeded(3))
+    every = [one.shares[0] for one in found.replicates]
+    centre = found.estimate.shares[0]
+    low, high = found.interval(lambda one: one.shares[0])
+    assert low == pytest.approx(2 * centre - np.quantile(every, 0.975))
+    assert high == pytest.approx(2 * centre - np.quantile(every, 0.025))
