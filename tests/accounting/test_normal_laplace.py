@@ -10,7 +10,7 @@ import discreet
 from discreet.accounting.normal_laplace import NormalLaplace
 from discreet.core.errors import InvalidArgument
 
-LAWS = [NormalLaplace(1, 2), NormalLaplace(3, 0.5), NormalLaplace(0, 2), NormalLaplace(1.5, 0)]
+LAWS = [NormalLaplace(1, 2), NormalLaplace(3, 0.5), NormalLaplace(0, 0.7), NormalLaplace(1.5, 0)]
 
 
 def test_the_worked_values():

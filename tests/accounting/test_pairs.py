@@ -325,6 +325,7 @@ def test_a_coarse_grid_is_set_on_the_finer():
     for found in (pld.convolve(coarse, fine), pld.convolve(fine, coarse)):
         assert found.step == 0.125
         assert found.start == 11
+        assert (found.infinity, found.offset) == (0, 0)
         true = np.convolve([0.25, 0, 0, 0, 0.75], [0.5, 0.25, 0.25])
         assert found.weights == pytest.approx(true)
     all_three = pld.compose([coarse, fine, coarse])
