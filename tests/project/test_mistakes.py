@@ -138,7 +138,7 @@ def test_a_column_that_cannot_be_declared(call, words):
     refused(call, words)
 
 
-DAY = local.Integers(lower=0, upper=63)
+DAY = local.integers(lower=0, upper=63)
 COLOURS = local.grr(categories=4, epsilon=1)
 
 
@@ -151,13 +151,13 @@ COLOURS = local.grr(categories=4, epsilon=1)
         (lambda: local.Aggregate(None), "randomiser must be one, such as discreet.local.oue"),
         (lambda: local.Aggregate(COLOURS).add(5), "reports must be a list, got int"),
         (lambda: local.Aggregate(COLOURS).merge(1), "other must be an aggregate, got int"),
-        (lambda: local.tree(domain=64, epsilon=1), "domain must be declared, such as local.Int"),
-        (lambda: local.flat(domain=[1], epsilon=1), "domain must be declared, such as local.Int"),
-        (lambda: local.Integers(lower="a", upper=1), "lower must be a whole number, got str"),
-        (lambda: local.Integers(lower=5, upper=1), "in increasing order"),
-        (lambda: local.Dates(lower="2020-01-01", upper="x"), "lower must be a date, got str"),
-        (lambda: local.Bins(edges=3), "edges must be a list, got int"),
-        (lambda: local.Ordered(labels="abc"), "labels must be a list, got str"),
+        (lambda: local.tree(domain=64, epsilon=1), "domain must be declared, such as local.int"),
+        (lambda: local.flat(domain=[1], epsilon=1), "domain must be declared, such as local.int"),
+        (lambda: local.integers(lower="a", upper=1), "lower must be a number, got str"),
+        (lambda: local.integers(lower=5, upper=1), "in increasing order"),
+        (lambda: local.dates(lower="2020-01-01", upper="x"), "upper must be a date, such as"),
+        (lambda: local.bins(edges=3), "edges must be a list, got int"),
+        (lambda: local.ordered(labels="abc"), "labels must be a list, got str"),
         (lambda: local.plan_local(DAY, "every", epsilon=1, clients=9), "one of all, points"),
         (lambda: local.plan_local(64, "all", epsilon=1, clients=9), "domain must be declared"),
         (lambda: local.several(columns=["a"], epsilon=1), "columns must be a dict, got list"),

@@ -8,7 +8,7 @@ import pytest
 import discreet
 from discreet import ask, local
 
-DAY = local.Integers(lower=0, upper=63)
+DAY = local.integers(lower=0, upper=63)
 MEAN = local.best_mean(epsilon=1, lower=0, upper=10)
 
 

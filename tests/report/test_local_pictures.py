@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import discreet
 from discreet import local, seeded
 from discreet.core.errors import InvalidArgument
-from discreet.local import Aggregate, Bins, Collection, Dates, Ordered, State
+from discreet.local import Aggregate, Collection, State, bins, dates, ordered
 from discreet.queries.intervals.compare import compare_rows
 from discreet.queries.ranges import workload
 from discreet.queries.ranges.domain import integers
@@ -32,11 +32,11 @@ DOMAIN = integers(0, 31)
 DOMAINS = {
     "integers": (DOMAIN, VALUES),
     "dates": (
-        Dates(lower=dt.date(2024, 1, 1), upper=dt.date(2024, 2, 9)),
+        dates(lower=dt.date(2024, 1, 1), upper=dt.date(2024, 2, 9)),
         np.datetime64("2024-01-01") + VALUES,
     ),
-    "bins": (Bins(edges=(-1.5, 0.0, 2.5, 7.0)), VALUES % 7),
-    "ordered": (Ordered(labels=("a<b", "c$d", "e")), np.array(["a<b", "c$d", "e"])[VALUES % 3]),
+    "bins": (bins(edges=(-1.5, 0.0, 2.5, 7.0)), VALUES % 7),
+    "ordered": (ordered(labels=("a<b", "c$d", "e")), np.array(["a<b", "c$d", "e"])[VALUES % 3]),
 }
 
 

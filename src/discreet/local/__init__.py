@@ -24,7 +24,7 @@ from discreet.mechanisms.local.several import several
 from discreet.mechanisms.local.subset import subset_selection
 from discreet.mechanisms.local.unary import oue, sue, the
 from discreet.mechanisms.local.wave import square_wave
-from discreet.queries.ranges.domain import Bins, Dates, Integers, Ordered
+from discreet.queries.ranges.domain import bins, dates, integers, ordered
 from discreet.queries.ranges.local.adaptive import adaptive
 from discreet.queries.ranges.local.choice import best_oracle
 from discreet.queries.ranges.local.grid import local_grid
@@ -39,20 +39,18 @@ from discreet.queries.ranges.local.tree import flat, tree
 
 __all__ = [
     "Aggregate",
-    "Bins",
     "Collection",
-    "Dates",
     "FreshClient",
-    "Integers",
     "LocalRanges",
     "MemoisedClient",
-    "Ordered",
     "State",
     "Writer",
     "adaptive",
     "balanced",
     "best_mean",
     "best_oracle",
+    "bins",
+    "dates",
     "duchi",
     "flat",
     "from_description",
@@ -61,12 +59,14 @@ __all__ = [
     "hadamard_response",
     "heavy_hitters",
     "hybrid",
+    "integers",
     "l_olh",
     "l_osue",
     "local_grid",
     "local_laplace",
     "olh",
     "optimal_tree",
+    "ordered",
     "oue",
     "piecewise",
     "plan_local",

@@ -50,5 +50,5 @@ def _ranges(epsilon: float, *, lower: float, upper: float) -> Randomiser:
 
     if not (lower.is_integer() and upper.is_integer() and lower < upper):
         raise InvalidArgument("--kind ranges needs whole numbers, --lower below --upper.")
-    domain = local.Integers(lower=int(lower), upper=int(upper))
+    domain = local.integers(lower=int(lower), upper=int(upper))
     return local.plan_local(domain, all_ranges(), epsilon=epsilon, clients=_CLIENTS).best

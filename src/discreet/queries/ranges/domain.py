@@ -208,7 +208,7 @@ def declared(domain: Domain) -> Domain:
     """The domain itself; an error if it is something else."""
     if not isinstance(domain, Integers | Dates | Bins | Ordered):
         raise InvalidArgument(
-            "domain must be declared, such as local.Integers(lower=0, upper=63); got "
+            "domain must be declared, such as local.integers(lower=0, upper=63); got "
             f"{type(domain).__name__}."
         )
     return domain
@@ -229,12 +229,13 @@ def dates(lower: dt.date | str, upper: dt.date | str) -> Dates:
 
 def bins(edges: Sequence[float]) -> Bins:
     """Real numbers, cut at declared edges."""
-    return Bins(edges=tuple(float(check.finite("edges", edge)) for edge in edges))
+    given = check.listed("edges", edges)
+    return Bins(edges=tuple(float(check.finite("edges", edge)) for edge in given))
 
 
 def ordered(labels: Sequence[str | int]) -> Ordered:
     """Categories in the order in which they are listed."""
-    return Ordered(labels=tuple(labels))
+    return Ordered(labels=tuple(check.listed("labels", labels)))
 
 
 def span(domain: Domain, lower: Any, upper: Any) -> tuple[Ints, Ints]:
