@@ -589,6 +589,10 @@ def test_limits_are_rounded_down_and_costs_up():
     for limit, price, true in zip(crowd.limits, crowd.price(amounts), amounts, strict=True):
         assert int(limit) * GRAIN <= F(true) <= int(price) * GRAIN
     assert not crowd.admit(amounts)[:2].any()
+    assert int(crowd.price(zcdp(F(1, 3)))) * GRAIN > F(1, 3)
+    crowd.restore(np.zeros(3, dtype=np.int64))
+    with pytest.raises(InvalidArgument):
+        PeopleFilter.of_levels(np.array([-1, 0]), (zcdp(1),))
 
 
 def test_limits_and_costs_of_people_are_checked():
