@@ -180,9 +180,11 @@ def l_olh(
     Needs: 2 <= categories <= 2^24, 0 < epsilon < permanent; ``hashes`` as for `olh`.
     """
     one, lasting = losses(epsilon, permanent)
+    size = count("categories", categories, minimum=2)
     # Powers of two only: what two steps make of sets of three is not one step of such sets.
-    options = [hashes] if hashes else [2**b for b in range(1, 9) if 2 ** (b - 1) < categories]
-    made = [olh(categories=categories, epsilon=one, hashes=g) for g in options]
+    every = [2**b for b in range(1, 9) if 2 ** (b - 1) < size]
+    options = every if hashes is None else [hashes]
+    made = [olh(categories=size, epsilon=one, hashes=g) for g in options]
     best = min(made, key=Hashing.contrast_variance)
     return MemoisedHashing(
         categories=best.categories, epsilon=one, hash_digits=best.hash_digits, permanent=lasting
