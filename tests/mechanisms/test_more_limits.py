@@ -1,0 +1,124 @@
+"""The last value that passes and the first that does not, and the smallest that will do."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet.core.errors import InvalidArgument
+from discreet.mechanisms import bounded, smooth_noise, truncated
+from discreet.mechanisms.sensitivity import l1, whole_square
+from discreet.mechanisms.smooth import smooth
+from discreet.noise.bounded import BoundedLaplace
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian", "cauchy", "lomax"])
+def test_the_largest_noise_is_drawn_and_no_larger(noise, monkeypatch):
+    delta = 1e-6 if noise in ("laplace", "gaussian") else 0
+    options = {"lower": 0, "upper": 8, "rows": 9, "epsilon": 1, "grid": 1}
+
+    def make():
+        return smooth(**options, delta=delta, noise=noise)
+
+    made = make()
+    kind = type(made.family)
+    monkeypatch.setitem(smooth_noise.LARGEST_STEPS, kind, made.largest_steps)
+    assert make() == made
+    monkeypatch.setitem(smooth_noise.LARGEST_STEPS, kind, made.largest_steps - Fraction(1, 1000))
+    with pytest.raises(InvalidArgument, match="too many steps"):
+        make()
+
+
+@pytest.mark.parametrize(("shift", "bound"), [(1, 5), (3, 3), (3, 20)])
+def test_a_delta_that_is_met_exactly_is_kept(shift, bound):
+    width = Fraction(shift * 2)
+    law = BoundedLaplace(width, lower=-bound, upper=bound)
+    lost = Fraction(law.at_least(bound - shift + 1, 128)[1], 1 << 128)
+    weights = {k: math.exp(-abs(k) / float(width)) for k in range(-bound, bound + 1)}
+    beyond = sum(weight for k, weight in weights.items() if k + shift > bound)
+    assert float(lost) == pytest.approx(beyond / sum(weights.values()), rel=1e-12)
+    assert truncated._keeps(width, shift, bound, Fraction(1, 2), lost)
+    less = lost - Fraction(1, 1 << 128)
+    assert not truncated._keeps(width, shift, bound, Fraction(1, 2), less)
+
+
+@pytest.mark.parametrize("dimension", [2, 3, 5, 10**6 + 1])
+def test_roots_are_rounded_up_by_a_little(dimension):
+    root = l1(1, norm="l2", dimension=dimension)
+    assert root**2 > dimension
+    assert (root - Fraction(1, 2**64)) ** 2 <= dimension
+    assert l1(Fraction(3, 2), norm="l2", dimension=16) == 6
+    assert l1(Fraction(3, 2), norm="linf", dimension=16) == 24
+
+
+def test_squares_are_whole_up_to_the_rounding_of_a_root():
+    for whole in (1, 2, 10**6):
+        slack = Fraction(whole, 1 << 50)
+        for square in (Fraction(whole), whole + slack, whole - slack):
+            assert whole_square(square) == whole
+        for square in (whole + slack * Fraction(9, 8), whole - slack * Fraction(9, 8)):
+            assert whole_square(square) is None
+    assert whole_square(Fraction(1, 2**60)) is None
+    assert whole_square(Fraction(5, 2)) is None
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-3])
+@pytest.mark.parametrize("part", [0.01, 0.04])
+def test_multipliers_of_normal_noise_are_the_smallest(epsilon, delta, part):
+    beta = part * epsilon
+    found = smooth_noise._gaussian_multiplier(epsilon, delta, beta, cells=8)
+    if math.isinf(found):
+        assert smooth_noise.gaussian_worst(epsilon, beta, 1e12, cells=8) > delta
+        return
+    assert smooth_noise.gaussian_worst(epsilon, beta, found, cells=8) <= delta
+    less = found / (1 + 1e-6)
+    assert smooth_noise.gaussian_worst(epsilon, beta, less, cells=8) > delta
+
+
+def test_normal_noise_of_any_smoothness():
+    assert math.isinf(smooth_noise._gaussian_multiplier(1.0, 1e-6, 1.0, cells=1))
+    # More cells never ask for more noise, and no bound is below the divergence at the corners.
+    few, many = (smooth_noise.gaussian_worst(1.0, 0.1, 2.0, cells=n) for n in (1, 64))
+    wide = smooth_noise.gaussian_delta(1.0, math.exp(0.1), 0.5)
+    narrow = smooth_noise.gaussian_delta(1.0, math.exp(-0.1), 0.5 * math.exp(-0.1))
+    assert few > many >= max(wide, narrow, smooth_noise.gaussian_delta(1.0, 1.0, 0.5)) > 0
+    assert many == pytest.approx(max(wide, narrow), rel=0.02)
+
+
+@pytest.mark.parametrize("span", [2, 8, 20])
+@pytest.mark.parametrize("scale", [0.5, 3.0, 50.0])
+def test_masses_within_a_distance_of_the_truth(span, scale):
+    def mass(truth, w):
+        weights = np.exp(-np.abs(np.arange(span + 1) - truth) / scale)
+        inside = np.abs(np.arange(span + 1) - truth) <= w
+        return weights[inside].sum() / weights.sum()
+
+    for w in range(span + 1):
+        assert bounded._edge(w, span, 1 / scale) == pytest.approx(mass(0, w), rel=1e-12)
+        assert bounded._edge(w, span, 1 / scale) == pytest.approx(mass(span, w), rel=1e-12)
+        centre = bounded._centre(w, span, 1 / scale)
+        assert centre == pytest.approx(mass(span // 2, w), rel=1e-12)
+
+
+@pytest.mark.parametrize("span", [3, 8, 17])
+@pytest.mark.parametrize("epsilon", [0.3, 2])
+@pytest.mark.parametrize("level", [0.05, 0.5, 0.9, 0.999])
+def test_intervals_of_bounded_noise_hold_and_are_short(span, epsilon, level):
+    made = bounded.bounded_laplace(lower=0, upper=span, sensitivity=1, epsilon=epsilon)
+    low, high = made.interval(level)
+    assert low == -high
+    every = np.arange(span + 1)
+    rate = 1 / float(made.scale)
+
+    def least(w):
+        laws = [np.exp(-rate * np.abs(every - truth)) for truth in every]
+        return min(
+            law[np.abs(every - truth) <= w].sum() / law.sum()
+            for truth, law in zip(every, laws, strict=True)
+        )
+
+    assert least(high) >= level * (1 - 1e-12)
+    if span % 2 == 0:  # else the middle lies between two points, and the bound is not attained
+        assert least(high - 1) < level
