@@ -35,7 +35,7 @@ def neighbours(rows, span):
 @pytest.mark.parametrize("how", ["clamp", "bounded"])
 def test_sensitivities_are_attained_and_never_passed(rows, how):
     span = 4 if rows < 5 else 2
-    options = {"lower": 0, "upper": span, "rows": rows, "epsilon": 1, "how": how, "grid": 1}
+    options = {"lower": 0, "upper": span, "rows": rows, "epsilon": 1, "method": how, "grid": 1}
     pairs = list(neighbours(rows, span))
     one, other = (np.array(side, dtype=float) for side in zip(*pairs, strict=True))
     variance = np.abs(one.var(axis=1, ddof=1) - other.var(axis=1, ddof=1)).max()
@@ -104,7 +104,7 @@ def test_intervals_hold_for_roots():
 def test_refused():
     with pytest.raises(InvalidArgument, match="rows"):
         private_variance(lower=0, upper=1, rows=1, epsilon=1)
-    with pytest.raises(InvalidArgument, match="how"):
+    with pytest.raises(InvalidArgument, match="method"):
         private_sd(lower=0, upper=1, rows=4, epsilon=1, method="wrap")
     with pytest.raises(OutOfDomain):
         private_variance(lower=0, upper=1, rows=4, epsilon=1).release([0.1, 0.2])

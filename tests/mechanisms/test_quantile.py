@@ -302,7 +302,7 @@ def test_nine_deciles_are_in_order_and_near():
 
 
 def test_what_is_refused():
-    with pytest.raises(InvalidArgument, match="level"):
+    with pytest.raises(InvalidArgument, match="quantile"):
         private_quantile(0, lower=0, upper=1, epsilon=1)
     with pytest.raises(InvalidArgument, match="denominator"):
         private_quantile(math.pi / 4, lower=0, upper=1, epsilon=1)

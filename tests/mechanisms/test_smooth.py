@@ -270,7 +270,7 @@ def test_angles_are_enclosed():
 @pytest.mark.parametrize("name", ["median", "quantile", "trimmed_mean", "mean", "variance"])
 def test_releases_are_near_the_truth_and_on_the_grid(name):
     values = np.random.default_rng(5).normal(40, 8, 2000).clip(0, 100)
-    options = {"quantile": {"level": 0.9}, "trimmed_mean": {"trim": 100}}.get(name, {})
+    options = {"quantile": {"quantile": 0.9}, "trimmed_mean": {"trim": 100}}.get(name, {})
     mechanism = smooth(name, lower=0, upper=100, rows=2000, epsilon=2, **options)
     truth = {
         "median": np.median(values),
@@ -329,7 +329,7 @@ def test_cauchy_noise_as_it_was_prescribed_is_worth_less():
 def test_what_is_refused():
     with pytest.raises(InvalidArgument, match="public number of rows"):
         median(epsilon=1, relation=Relation.ADD_REMOVE)
-    with pytest.raises(InvalidArgument, match="level"):
+    with pytest.raises(InvalidArgument, match="quantile"):
         smooth("quantile", lower=0, upper=1, rows=3, epsilon=1)
     with pytest.raises(InvalidArgument, match="trim"):
         smooth("median", lower=0, upper=1, rows=3, epsilon=1, trim=1)
