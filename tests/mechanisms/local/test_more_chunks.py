@@ -1,0 +1,125 @@
+"""Long inputs are worked on in parts: nothing is lost or counted twice where parts meet."""
+
+import numpy as np
+import pytest
+
+from discreet.mechanisms.local import (
+    hashing,
+    histogram,
+    mean,
+    memoised_hashing,
+    response,
+    several,
+    subset,
+    unary,
+    wave,
+)
+from discreet.mechanisms.local.hashing import olh
+from discreet.mechanisms.local.histogram import she
+from discreet.mechanisms.local.memoised_hashing import l_olh
+from discreet.mechanisms.local.piecewise import duchi, piecewise
+from discreet.mechanisms.local.response import grr
+from discreet.mechanisms.local.subset import subset_selection
+from discreet.mechanisms.local.unary import oue, sue
+from discreet.mechanisms.local.wave import square_wave
+from discreet.noise.bits import seeded
+
+MODULES = (hashing, histogram, mean, memoised_hashing, response, several, subset, unary, wave)
+# An epsilon at which no client of these tests lies.
+SURE = 90
+
+
+@pytest.fixture(params=[1, 3, 64, None])
+def chunk(request, monkeypatch):
+    for module in MODULES if request.param else ():
+        monkeypatch.setattr(module, "_CHUNK", request.param)
+
+
+VALUES = np.array([0, 7, 7, 1, 2, 3, 7, 5, 5, 6, 4])
+COUNTS = np.bincount(VALUES, minlength=8)
+
+
+@pytest.mark.usefixtures("chunk")
+@pytest.mark.parametrize(
+    "made",
+    [
+        grr(categories=8, epsilon=SURE),
+        grr(categories=300, epsilon=SURE),
+        olh(categories=8, epsilon=SURE, hashes=8),
+        subset_selection(categories=8, epsilon=SURE, chosen=1),
+        subset_selection(categories=300, epsilon=SURE, chosen=1),
+        sue(categories=8, epsilon=SURE),
+        l_olh(categories=8, epsilon=SURE, permanent=2 * SURE, hashes=8),
+    ],
+    ids=str,
+)
+def test_codes(made):
+    reports = made.encode(VALUES, bits=seeded(3))
+    assert reports.shape == (11, made.width)
+    found = made.tally(reports)
+    assert (found.accepted, found.refused) == (11, 0)
+    supports = made.supports(found.counts)
+    assert len(supports) == made.categories
+    assert supports[:8].tolist() == COUNTS.tolist()
+    assert not supports[8:].any()
+    assert made.estimate(found.counts, 11).shares[:8] == pytest.approx(COUNTS / 11, abs=1e-6)
+    parts = [made.tally(reports[i : i + 1]).counts for i in range(11)]
+    assert np.array_equal(sum(parts), found.counts)
+
+
+@pytest.mark.usefixtures("chunk")
+@pytest.mark.parametrize("make", [duchi, piecewise])
+def test_numbers(make):
+    given = {} if make is duchi else {"steps": 7, "window": 1}
+    made = make(epsilon=SURE, lower=0, upper=7, **given)
+    numbers = np.where(VALUES < 4, 0, 7) if make is duchi else VALUES
+    found = made.tally(made.encode(numbers, bits=seeded(3)))
+    expected = np.bincount(numbers // 7 if make is duchi else numbers, minlength=made.size)
+    assert found.counts.tolist() == expected.tolist()
+    assert made.estimate(found.counts, 11).value == pytest.approx(numbers.mean())
+
+
+@pytest.mark.usefixtures("chunk")
+def test_cells_and_columns():
+    made = square_wave(cells=8, epsilon=SURE)
+    assert made.window.width == 1
+    assert made.tally(made.encode(VALUES, bits=seeded(3))).counts.tolist() == COUNTS.tolist()
+    both = several.several(columns={"a": (0, 7), "b": (-7, 0)}, epsilon=2 * SURE, sampled=2)
+    found = both.tally(both.encode({"a": VALUES, "b": -VALUES}, bits=seeded(3)))
+    assert (found.accepted, found.refused) == (11, 0)
+    told = both.estimate(found.counts, 11)
+    assert told["a"].value == pytest.approx(VALUES.mean(), abs=0.1)
+    assert told["b"].value == pytest.approx(-VALUES.mean(), abs=0.1)
+
+
+@pytest.mark.usefixtures("chunk")
+def test_histograms():
+    made = she(categories=8, epsilon=SURE, steps=500)
+    found = made.tally(made.encode(VALUES, bits=seeded(3)))
+    noise = found.counts - 500 * COUNTS
+    assert np.abs(noise).max() < 12 * 11 * float(made.noise.scale)
+    assert found.accepted == 11
+
+
+@pytest.mark.usefixtures("chunk")
+@pytest.mark.parametrize(
+    ("made", "wrong"),
+    [
+        (grr(categories=5, epsilon=1), 5),
+        (oue(categories=5, epsilon=1), 32),
+        (subset_selection(categories=5, epsilon=1, chosen=2), 7),
+        (subset_selection(categories=5, epsilon=1, chosen=2), 33),
+        (olh(categories=4, epsilon=1, hashes=2), 8),
+        (square_wave(cells=4, epsilon=1), 200),
+    ],
+    ids=str,
+)
+def test_what_is_refused_moves_nothing(made, wrong):
+    reports = made.encode(np.arange(11) % 4, bits=seeded(3))
+    assert reports.shape[1] == 1
+    broken = reports.copy()
+    places = [0, 4, 10]
+    broken[places] = wrong
+    found = made.tally(broken)
+    assert (found.accepted, found.refused) == (8, 3)
+    assert np.array_equal(found.counts, made.tally(np.delete(reports, places, axis=0)).counts)
