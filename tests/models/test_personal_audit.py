@@ -150,7 +150,7 @@ RUN = Descent(
 
 
 def planned(way):
-    return personal_descent(RUN, LIMITS, {"open": 1, "strict": 1}, way=way)
+    return personal_descent(RUN, LIMITS, {"open": 1, "strict": 1}, method=way)
 
 
 def fitted(plan, levels, n, seed):

@@ -41,7 +41,7 @@ def data(n=4000, seed=0):
 
 @pytest.fixture(scope="module", params=["sampling", "clipping"])
 def plan(request):
-    return personal_descent(RUN, LIMITS, PEOPLE, way=request.param)
+    return personal_descent(RUN, LIMITS, PEOPLE, method=request.param)
 
 
 def test_every_level_spends_what_it_may(plan):
@@ -51,7 +51,7 @@ def test_every_level_spends_what_it_may(plan):
     assert plan.rates["strict"] < plan.rates["open"] or plan.clips["strict"] < 1
     assert plan.rates["open"] == RUN.rate
     # The whole noise of the strictest level would be more.
-    one = personal_descent(RUN, {"open": LIMITS["strict"]}, {"open": 1}, way="sampling")
+    one = personal_descent(RUN, {"open": LIMITS["strict"]}, {"open": 1}, method="sampling")
     assert plan.run.noise < one.run.noise
 
 
@@ -105,7 +105,7 @@ def test_it_learns_and_with_one_level_it_is_plain_descent(plan):
     margins = steps @ theta
     assert ((margins > 0) == y).mean() > 0.8
     alone = personal_descent(
-        replace(RUN, rate=Fraction(1)), {"all": LIMITS["open"]}, {"all": 4000}, way="sampling"
+        replace(RUN, rate=Fraction(1)), {"all": LIMITS["open"]}, {"all": 4000}, method="sampling"
     )
     tame = replace(alone, run=replace(alone.run, noise=Fraction(1, 1 << 24)))
     same = descend(steps, y, run=tame.run, bits=seeded(5))
@@ -120,11 +120,11 @@ def test_bad_input_is_named(plan):
     with pytest.raises(InvalidArgument, match="levels"):
         descend_personal(steps, y, np.full(10, "other"), plan=plan, bits=seeded(1))
     with pytest.raises(InvalidArgument, match="same levels"):
-        personal_descent(RUN, LIMITS, {"open": 1}, way="sampling")
-    with pytest.raises(InvalidArgument, match="way"):
-        personal_descent(RUN, LIMITS, PEOPLE, way="other")
+        personal_descent(RUN, LIMITS, {"open": 1}, method="sampling")
+    with pytest.raises(InvalidArgument, match="method"):
+        personal_descent(RUN, LIMITS, PEOPLE, method="other")
     with pytest.raises(Unsupported, match="approx"):
-        personal_descent(RUN, {"open": discreet.pure(1)}, {"open": 1}, way="sampling")
+        personal_descent(RUN, {"open": discreet.pure(1)}, {"open": 1}, method="sampling")
     replaced = discreet.approx(1, 1e-5, relation=Relation.REPLACE_ONE)
     with pytest.raises(Unsupported, match="ADD_REMOVE"):
-        personal_descent(RUN, {"open": replaced}, {"open": 1}, way="sampling")
+        personal_descent(RUN, {"open": replaced}, {"open": 1}, method="sampling")

@@ -35,7 +35,7 @@ def model(**changes):
 @pytest.mark.parametrize("way", ["sampling", "clipping"])
 def test_every_level_keeps_its_limit_and_uses_it(way):
     x, y, levels = data()
-    fitted = model(way=way).fit(x, y, levels=levels)
+    fitted = model(method=way).fit(x, y, levels=levels)
     spent = fitted.personal_guarantee_.epsilons(1e-6)
     assert 0.97 * 3 < spent["open"] <= 3
     assert 0.97 * 0.3 < spent["strict"] <= 0.3
@@ -98,7 +98,7 @@ def test_what_is_refused():
 
 
 def test_a_clone_is_unfitted_and_has_the_same_parameters():
-    one = clone(model(way="clipping"))
-    assert one.get_params(deep=False)["way"] == "clipping"
+    one = clone(model(method="clipping"))
+    assert one.get_params(deep=False)["method"] == "clipping"
     assert one.limits == LIMITS
     assert not hasattr(one, "theta_")
