@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.mechanisms import bounded, smooth_noise, truncated
+from discreet.mechanisms import bounded, partition, smooth_noise, truncated
+from discreet.mechanisms.scores import Scale
 from discreet.mechanisms.sensitivity import l1, whole_square
 from discreet.mechanisms.smooth import smooth
 from discreet.noise.bounded import BoundedLaplace
+from discreet.noise.gaussian import DiscreteGaussian
+from discreet.noise.laplace import DiscreteLaplace
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian", "cauchy", "lomax"])
@@ -122,3 +125,30 @@ def test_intervals_of_bounded_noise_hold_and_are_short(span, epsilon, level):
     assert least(high) >= level * (1 - 1e-12)
     if span % 2 == 0:  # else the middle lies between two points, and the bound is not attained
         assert least(high - 1) < level
+
+
+@pytest.mark.parametrize("noise", [DiscreteLaplace(Fraction(7, 2)), DiscreteGaussian(square=9)])
+def test_a_key_is_shown_with_at_most_its_chance(noise):
+    """The smallest threshold, also where the chance is met exactly."""
+    for threshold in (1, 2, 5, 8, 12):
+        chance = partition._at_least(noise, threshold)
+        k = np.arange(threshold, 400)
+        assert float(chance) == pytest.approx(noise.pmf(k).sum(), rel=1e-9)
+        assert partition._threshold(noise, chance) == threshold
+        assert partition._threshold(noise, chance - Fraction(1, 2**250)) == threshold + 1
+    assert partition._threshold(noise, Fraction(1)) == 1
+
+
+def test_multipliers_of_normal_noise_are_rounded_up():
+    for epsilon, delta, beta in ((1, 1e-6, 0.02), (3, 1e-3, 0.2)):
+        family = smooth_noise.Gaussian.calibrated(Fraction(epsilon), Fraction(delta), beta)
+        exact = smooth_noise._gaussian_multiplier(float(epsilon), delta, beta, cells=64)
+        assert 1e-9 < float(family.multiplier / Fraction(exact)) - 1 < 1e-8
+
+
+@pytest.mark.parametrize("sensitivity", [Fraction(1, 3), Fraction(10, 7), Fraction(3, 4), 0.1])
+def test_shifts_are_rounded_up(sensitivity):
+    scale = Scale.of(sensitivity)
+    step = Fraction(2) ** scale.exponent
+    assert (scale.shift - 1) * step < sensitivity <= scale.shift * step
+    assert 2**20 <= scale.shift <= 2**21
