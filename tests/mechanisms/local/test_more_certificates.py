@@ -75,6 +75,15 @@ def test_no_larger_weight_keeps_epsilon(inputs, width, epsilon):
     assert made.total <= 1 << 62 < made.total * 2
 
 
+def test_how_large_an_epsilon_is_used_up():
+    """A weight of 2**20 is the smallest, of 2**62 in all: 42 binary digits, less than 29.2."""
+    kept = [window(inputs=2, width=1, epsilon=Fraction(e, 10)) for e in (287, 290, 292, 400)]
+    ratios = [math.log(one.near / one.far) for one in kept]
+    assert ratios[:2] == pytest.approx([28.7, 29.0], abs=1e-6)
+    assert ratios[2:] == pytest.approx([42 * math.log(2)] * 2, abs=1e-6)
+    assert kept[2].far == kept[3].far == 1 << 20
+
+
 class Loose(SymmetricUnary):
     """Flips too seldom."""
 

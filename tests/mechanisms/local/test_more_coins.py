@@ -114,6 +114,19 @@ def test_levels_lie_between_zero_and_one():
     assert (whole_one.quantile(0), whole_one.quantile(1)) == (0, 1)
 
 
+def test_a_bootstrap_of_three():
+    def one(share):
+        shares = np.array([share, 1 - share])
+        return Distribution(shares=shares, bounds=(0, 2), reports=1, iterations=1, converged=True)
+
+    found = Bootstrap(estimate=one(0.5), replicates=tuple(map(one, (0.2, 0.4, 0.6))))
+    # Quantiles of three numbers lie between them, in proportion.
+    low, high = found.interval(lambda some: some.shares[0])
+    assert (low, high) == pytest.approx((1 - (0.6 - 0.05 * 0.2), 1 - (0.2 + 0.05 * 0.2)))
+    low, high = found.interval(lambda some: some.shares[0], 0.5)
+    assert (low, high) == pytest.approx((0.5, 0.7))
+
+
 @pytest.mark.parametrize(
     ("bit", "wide", "chosen"),
     [

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from discreet.core.errors import BudgetExceeded
 from discreet.mechanisms.local import subset
@@ -254,6 +255,19 @@ def test_shares_that_are_cut():
     assert cut(0.25, 0.75, -0.25, 0.125) == [0.25, 0.75, 0, 0]
     assert cut(0.25, 1.5) == [0, 1]
     assert cut(-1.0, -2.0) == [0, 0]
+
+
+def test_intervals_without_a_law():
+    shares, variance = np.array([0.5, 0.25]), np.array([0.04, 0.01])
+    bare = Frequencies(shares=shares, reports=100, variance=variance)
+    nobody = Frequencies(
+        shares=shares, reports=0, variance=variance, oracle=grr(categories=2, epsilon=1)
+    )
+    z = stats.norm.ppf(0.95)
+    for found in (bare, nobody):
+        low, high = found.interval(0.9)
+        assert low == pytest.approx([0.5 - 0.2 * z, 0.25 - 0.1 * z])
+        assert high == pytest.approx([0.5 + 0.2 * z, 0.25 + 0.1 * z])
 
 
 def test_ten_categories_are_shown():
