@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.mechanisms import smooth_statistics
+from discreet.mechanisms import quantile_pieces, smooth_statistics
 from discreet.mechanisms.bounded_error import bounded_error, clamped_error, folded_error
 from discreet.mechanisms.bounded_pair import Outputs
 from discreet.mechanisms.column import Column
@@ -230,3 +230,58 @@ def test_errors_of_wide_noise_by_cells(truth, scale):
         assert law.root_mean_square == pytest.approx(size, rel=3e-3)
         assert law.mean_absolute == pytest.approx(np.abs(errors) @ masses / 4, rel=6e-3)
         assert law.bias == pytest.approx(errors @ masses / 4, abs=5e-3 * size)
+
+
+@pytest.mark.parametrize("base", [0, 1000, -1000])
+def test_laws_of_choices_depend_on_differences(base):
+    scores = [base + score for score in SCORES]
+    for make in (discreet.exponential, discreet.permute_and_flip, discreet.noisy_max):
+        made = make(sensitivity=3, epsilon=2)
+        assert made.probabilities(scores) == pytest.approx(made.probabilities(SCORES), rel=1e-12)
+
+
+# -- borders ------------------------------------------------------------------------------------
+
+
+class Told:
+    """Words that are told: the first one, then zeros and the largest in turn."""
+
+    private = False
+
+    def __init__(self, first, width):
+        self.width = width
+        self.left = [first, *[0, (1 << width) - 1] * 50]
+
+    def words(self, count):
+        return np.array([self.left.pop(0) for _ in range(count)], dtype=np.uint64)
+
+
+@pytest.mark.parametrize("width", [4, 6, 64])
+def test_draws_near_a_border_are_settled_exactly(width, monkeypatch):
+    asked = []
+    end = quantile_pieces._end
+    monkeypatch.setattr(quantile_pieces, "_end", lambda *given: asked.append(given) or end(*given))
+    choice = quantile_pieces.Choice(
+        values=np.array([3, 7]), span=12, level=Fraction(1, 2), climbing=False, rate=Fraction(1)
+    )
+    masses = choice.pieces().masses(Fraction(1))
+    borders = np.cumsum(masses)[:-1] / masses.sum()
+
+    def exactly(word):
+        asked.clear()
+        choice.draw(Told(word, width))
+        return bool(asked)
+
+    if width < 64:
+        for word in range(1 << width):
+            inside = any(word <= border * 2**width <= word + 1 for border in borders)
+            assert exactly(word) or not inside
+        return
+    for border in borders:
+        place = int(Fraction(border) * 2**64)
+        for away in (0, 20, 40):  # in units of the rounding of doubles, 2**-51
+            assert exactly(place + (away << 13))
+            assert exactly(place - (away << 13))
+        for away in (200, 4000):
+            assert not exactly(place + (away << 13))
+            assert not exactly(place - (away << 13))

@@ -58,10 +58,14 @@ def test_columns_are_refined_without_a_move():
 
 
 def test_groups_are_estimated_on_a_grid():
-    def exponent(upper, epsilon):
-        return sample_aggregate(
-            np.mean, lower=0, upper=upper, groups=3, epsilon=epsilon
-        ).column.exponent
+    def exponent(width, epsilon):
+        (found,) = {
+            sample_aggregate(
+                np.mean, lower=lower, upper=lower + width, groups=3, epsilon=epsilon
+            ).column.exponent
+            for lower in (0, -width, 3 * width)
+        }
+        return found
 
     assert exponent(1, 1) == -20
     assert exponent(8, 1) == -17

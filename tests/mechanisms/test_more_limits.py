@@ -1,6 +1,7 @@
 """The last value that passes and the first that does not, and the smallest that will do."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 
 from discreet.core.errors import InvalidArgument
 from discreet.mechanisms import bounded, partition, smooth_noise, truncated
+from discreet.mechanisms.laplace import laplace
+from discreet.mechanisms.propose import propose_test_release
 from discreet.mechanisms.scores import Scale
 from discreet.mechanisms.sensitivity import l1, whole_square
 from discreet.mechanisms.smooth import smooth
@@ -152,3 +155,28 @@ def test_shifts_are_rounded_up(sensitivity):
     step = Fraction(2) ** scale.exponent
     assert (scale.shift - 1) * step < sensitivity <= scale.shift * step
     assert 2**20 <= scale.shift <= 2**21
+
+
+def test_a_test_is_passed_by_noise_with_at_most_delta():
+    made = propose_test_release(
+        bound=1, lower=0, upper=9, rows=9, epsilon=1, delta=1e-2, grid=1, test=Fraction(1, 3)
+    )
+    for threshold in (1, 2, 9, 20):
+        chance = made._beyond(made.test_noise, threshold)
+        k = np.arange(threshold + 1, 400)
+        assert float(chance) == pytest.approx(made.test_noise.pmf(k).sum(), rel=1e-9)
+        assert replace(made, delta=chance).threshold == threshold
+        less = chance - Fraction(1, 2**120)
+        assert replace(made, delta=less).threshold == threshold + 1
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(-3, 10), (4, 5), (-9, -2)])
+def test_errors_between_bounds_are_no_larger_than_the_bounds_allow(lower, upper):
+    wide, narrow = (laplace(sensitivity=1, epsilon=epsilon) for epsilon in (0.01, 50))
+    for within in (bounded.clamped, bounded.folded):
+        made = within(wide, lower=lower, upper=upper)
+        assert made.interval(0.95) == (lower - upper, upper - lower)
+        assert made.std == upper - lower
+        made = within(narrow, lower=lower, upper=upper)
+        assert made.interval(0.95) == narrow.interval(0.95)
+        assert made.std == narrow.std

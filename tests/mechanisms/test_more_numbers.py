@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discreet.core import events
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import Relation
 from discreet.mechanisms import quantile_pieces, unbounded
 from discreet.mechanisms.best import best_additive
@@ -16,6 +16,7 @@ from discreet.mechanisms.blocks_bins import Binned, Bins, bin_statistics
 from discreet.mechanisms.bounded_pair import Outputs
 from discreet.mechanisms.bounded_spread import private_sd, private_variance
 from discreet.mechanisms.column import Column
+from discreet.mechanisms.quantile import private_quantile
 from discreet.mechanisms.quantile_pieces import Choice
 from discreet.mechanisms.unbounded import unbounded_mean
 from discreet.noise.bits import seeded
@@ -230,6 +231,19 @@ def test_the_fine_quantiles_are_looked_for_beyond_the_quartiles(monkeypatch):
     assert result.upper == pytest.approx(0.25 + column.step, rel=1e-12)
 
 
+def test_quantiles_of_a_mean_are_certified(monkeypatch):
+    seen = []
+    certify = unbounded.Quantile.certify
+    monkeypatch.setattr(
+        unbounded.Quantile, "certify", lambda self: seen.append(self) or certify(self)
+    )
+    assert unbounded_mean(unit=1, epsilon=2).certify().holds
+    fine = Fraction(144, 1000)  # of a thousand rows
+    levels = [Fraction(1, 4), Fraction(3, 4), fine, 1 - fine]
+    assert [one.quantile for one in seen] == levels
+    assert [one.epsilon for one in seen] == [Fraction(1, 8)] * 2 + [Fraction(1, 4)] * 2
+
+
 # -- choices ------------------------------------------------------------------------------------
 
 
@@ -306,3 +320,35 @@ def test_a_place_in_a_piece_is_guessed_at_once(points, gap, monkeypatch):
     places = [quantile_pieces._place(points, gap, Fraction(7, 2), bits) for _ in range(40)]
     assert [first for first, _ in pairs] == [found for _, found in pairs] == places
     assert len(set(places)) > 4
+
+
+@pytest.mark.parametrize("values", COLUMNS)
+@pytest.mark.parametrize("method", ["interpolated", "exponential"])
+@pytest.mark.parametrize("relation", [Relation.ADD_REMOVE, Relation.REPLACE_ONE])
+def test_the_law_of_a_chosen_quantile(values, method, relation):
+    level = Fraction(1, 5)
+    made = private_quantile(
+        level, lower=0, upper=12, grid=1, epsilon=2, method=method, relation=relation
+    )
+    rate = 1 if relation is Relation.REPLACE_ONE else 1 / 0.8
+    weights = weights_of(values, 12, level, rate, climbing=method == "interpolated")
+    found = made.probabilities(np.array(values, dtype=np.int64))
+    assert found == pytest.approx(weights / weights.sum(), rel=1e-12)
+    kind = events.BoundedRange(Fraction(2))
+    assert made.guarantee.event == kind
+    flips = dataclasses.replace(made, method="permute_and_flip")
+    assert flips.guarantee.event == events.Pure(Fraction(2))
+
+
+def test_a_scale_is_raised_until_it_is_shown_to_keep_its_promise(monkeypatch):
+    """By a four-millionth first, then by twice as much each time, and to 2048 times at most."""
+    tried = []
+    monkeypatch.setattr(Outputs, "keeps", lambda self, scale, *_: tried.append(scale) or False)
+    outputs = Outputs(span=20, shift=3)
+    with pytest.raises(Unsupported):
+        outputs.calibrate(Fraction(1), Fraction(1, 1000))
+    more = [tried[i] / tried[22] - 1 for i in range(22)]
+    assert more == [Fraction(1, 2**k) for k in range(22, 0, -1)]
+    assert [scale / tried[22] for scale in tried[22:]] == [2**k for k in range(12)]
+    exact = outputs.worst(float(tried[22]), 1.0)[0]
+    assert exact == pytest.approx(1e-3, rel=1e-9)
