@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.core.errors import BudgetExceeded
+from discreet.core.errors import BudgetExceeded, OutOfDomain
 from discreet.mechanisms.local import subset
 from discreet.mechanisms.local.client import FreshClient, MemoisedClient
 from discreet.mechanisms.local.frequencies import Frequencies
 from discreet.mechanisms.local.longitudinal import rappor
 from discreet.mechanisms.local.mean import on_grid, uniforms
+from discreet.mechanisms.local.memoised_hashing import l_olh
 from discreet.mechanisms.local.packing import pack, padded, unpack
 from discreet.mechanisms.local.piecewise import _spread, duchi, piecewise
 from discreet.mechanisms.local.reconstruct import _smoothed, fit
@@ -308,6 +309,24 @@ def test_a_budget_may_be_spent_to_its_end():
         lasting.answer(1, bits=seeded(1))
     with pytest.raises(BudgetExceeded, match="2 periods"):
         lasting.answer(1, bits=seeded(1))
+
+
+@pytest.mark.parametrize("make", [rappor, l_olh])
+def test_memories_are_rows_of_bytes(make):
+    plan = make(categories=20, epsilon=1, permanent=2)
+    memory = plan.remember(np.arange(4), bits=seeded(1))
+    assert plan.report(memory, bits=seeded(2)).shape == memory.shape == (4, plan.width)
+    for wrong in (
+        memory.astype(np.int8),
+        memory.astype(np.int64),
+        memory.ravel(),
+        memory[0],
+        memory[None],
+        memory[:, :-1],
+        np.concatenate((memory, memory), axis=1),
+    ):
+        with pytest.raises(OutOfDomain, match=f"rows of {plan.width} bytes"):
+            plan.report(wrong)
 
 
 def test_a_period_has_as_many_reports_as_it_may():

@@ -119,3 +119,17 @@ def test_the_side_of_a_coin(word, wide):
     assert (symbol < made.wide.size) == wide
     # With zeros for all else, the first symbol of its side.
     assert symbol == (0 if wide else made.wide.size)
+
+
+@pytest.mark.parametrize(("inputs", "width"), [(5, 3), (9, 2), (12, 5)])
+@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(4)])
+def test_more_rounds_never_make_levels_worse(inputs, width, epsilon, monkeypatch):
+    made = window(inputs=inputs, width=width, epsilon=epsilon)
+    chances, places = law(made), np.arange(inputs) / (inputs - 1) - 0.5
+    worst = []
+    for rounds in range(60):
+        monkeypatch.setattr(balanced_module, "_ROUNDS", rounds)
+        found = balanced_module._levels.__wrapped__(made)
+        worst.append((chances @ found**2 - places**2).max())
+    assert worst == sorted(worst, reverse=True)
+    assert worst[-1] < worst[0]
