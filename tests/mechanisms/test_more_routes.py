@@ -48,10 +48,10 @@ def test_a_lattice_is_summed_up_to_its_reach_and_tails_count_in_full(reach, epsi
     assert found == pytest.approx(inside + tails, rel=1e-12)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.4])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
 def test_divergences_of_noise_that_is_too_wide_for_a_table(epsilon):
     scale, shift = 1 << 15, 20_001
-    k = np.arange(-40 * scale, 40 * scale + 1)
+    k = np.arange(-33 * scale, 33 * scale + 1)
     weights = np.exp(-np.abs(k) / scale)
     found, route = divergence.exact_delta(events.DiscreteLaplace(Fraction(scale), shift), epsilon)
     assert route == "tails of the lattice"
@@ -63,7 +63,7 @@ def test_divergences_of_noise_that_is_too_wide_for_a_table(epsilon):
     assert route == "tails of the lattice"
     assert found == pytest.approx(excess(weights * (np.abs(k) <= bound), shift, epsilon), rel=1e-9)
     sigma, shift = 5000, 6001
-    k = np.arange(-10 * sigma, 10 * sigma + 1)
+    k = np.arange(-8 * sigma, 8 * sigma + 1)
     event = events.DiscreteGaussian(Fraction(sigma**2), Fraction(shift**2), 1)
     found, route = divergence.exact_delta(event, epsilon)
     assert route == "tails of the lattice"
