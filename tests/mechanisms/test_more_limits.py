@@ -180,3 +180,20 @@ def test_errors_between_bounds_are_no_larger_than_the_bounds_allow(lower, upper)
         made = within(narrow, lower=lower, upper=upper)
         assert made.interval(0.95) == narrow.interval(0.95)
         assert made.std == narrow.std
+
+
+@pytest.mark.parametrize("cells", [1, 4])
+def test_normal_laws_of_every_cell_are_compared_both_ways(cells, monkeypatch):
+    """The wide law from the narrow one at a cell's far end, the other order at its near end."""
+    asked = []
+    monkeypatch.setattr(smooth_noise, "gaussian_delta", lambda *given: asked.append(given) or 0.5)
+    beta, epsilon, multiplier = 0.4, 1.0, 3.0
+    width = beta / cells
+    worst = smooth_noise.gaussian_worst(epsilon, beta, multiplier, cells=cells)
+    assert worst == pytest.approx(0.5 * math.exp(width), rel=1e-12)
+    expected = []
+    for cell in range(cells):
+        near = math.exp(-cell * width)  # scales 1 and 1 / near, both divided by the larger
+        expected.append((epsilon - width, math.exp((cell + 1) * width), 1 / multiplier))
+        expected.append((epsilon - width, near, near / multiplier))
+    assert np.array(asked) == pytest.approx(np.array(expected), rel=1e-12)

@@ -352,3 +352,24 @@ def test_a_scale_is_raised_until_it_is_shown_to_keep_its_promise(monkeypatch):
     assert [scale / tried[22] for scale in tried[22:]] == [2**k for k in range(12)]
     exact = outputs.worst(float(tried[22]), 1.0)[0]
     assert exact == pytest.approx(1e-3, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("points", "gap", "rate"),
+    [
+        (1000, 2**20, Fraction(1, 2**40)),
+        (2, 2**30, Fraction(1, 3)),
+        (500, 3, Fraction(1, 2**60)),
+        (2**20 - 1, 2**20, Fraction(5)),
+        (1000, 3, Fraction(2**20)),
+    ],
+)
+def test_runs_and_tails_are_known_to_the_last_digit(points, gap, rate):
+    """However flat or steep a piece is, its sum is enclosed by numbers next to each other."""
+    low, high = quantile_pieces._run(points, gap, rate, 90)
+    assert 0 <= high - low <= 2
+    slope = float(rate) / gap
+    assert low / 2**90 == pytest.approx(math.expm1(-slope * points) / math.expm1(-slope), rel=1e-12)
+    for j in (1, points // 2, points - 1):
+        low, high = quantile_pieces._tail(points, rate / gap, j, 90)
+        assert 0 <= high - low <= 3
