@@ -23,6 +23,7 @@ from discreet.mechanisms.local.reconstruct import _smoothed, fit
 from discreet.mechanisms.local.response import grr
 from discreet.mechanisms.local.several import several
 from discreet.mechanisms.local.subset import subset_selection
+from discreet.mechanisms.local.unary import oue
 from discreet.mechanisms.local.wave import square_wave
 from discreet.mechanisms.local.window import Window
 from discreet.noise.bits import seeded
@@ -269,6 +270,25 @@ def test_intervals_without_a_law():
         low, high = found.interval(0.9)
         assert low == pytest.approx([0.5 - 0.2 * z, 0.25 - 0.1 * z])
         assert high == pytest.approx([0.5 + 0.2 * z, 0.25 + 0.1 * z])
+
+
+def test_pinned_shares_have_the_variance_of_their_coins():
+    oracle = oue(categories=3, epsilon=2)
+    p, q = oracle.keep, oracle.other
+    found = Frequencies(
+        shares=np.array([1.5, 0.25, -0.45]), reports=50, variance=np.zeros(3), oracle=oracle
+    ).pinned()
+    moved = [1.5 - 0.1, 0.25 - 0.1, -0.45 - 0.1]
+    assert found.shares == pytest.approx(moved)
+    assert found.adjusted == "pinned"
+    for i, share in enumerate(moved):
+        held = min(max(share, 0), 1)
+        law = 0.0
+        for own, chance in ((i, held), ((i + 1) % 3, 1 - held)):
+            for j in range(3):
+                coin = p * (1 - p) if j == own else q * (1 - q)
+                law += chance * coin * ((i == j) - 1 / 3) ** 2 / (p - q) ** 2
+        assert found.variance[i] == pytest.approx(law / 50)
 
 
 def test_ten_categories_are_shown():
