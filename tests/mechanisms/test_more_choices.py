@@ -256,7 +256,7 @@ class Told:
         return np.array([self.left.pop(0) for _ in range(count)], dtype=np.uint64)
 
 
-@pytest.mark.parametrize("width", [4, 6, 64])
+@pytest.mark.parametrize("width", [4, 5, 6, 7, 8, 64])
 def test_draws_near_a_border_are_settled_exactly(width, monkeypatch):
     asked = []
     end = quantile_pieces._end

@@ -7,13 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.mechanisms import bounded, partition, smooth_noise, truncated
 from discreet.mechanisms.laplace import laplace
 from discreet.mechanisms.propose import propose_test_release
 from discreet.mechanisms.scores import Scale
 from discreet.mechanisms.sensitivity import l1, whole_square
 from discreet.mechanisms.smooth import smooth
+from discreet.mechanisms.values import read
 from discreet.noise.bounded import BoundedLaplace
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
@@ -197,3 +198,17 @@ def test_normal_laws_of_every_cell_are_compared_both_ways(cells, monkeypatch):
         expected.append((epsilon - width, math.exp((cell + 1) * width), 1 / multiplier))
         expected.append((epsilon - width, near, near / multiplier))
     assert np.array(asked) == pytest.approx(np.array(expected), rel=1e-12)
+
+
+def test_one_number_out_of_range_is_enough():
+    for beyond in (2**61 + 1, -(2**61) - 1):
+        for values in ([beyond, 5], [5, beyond], [-5, beyond, 7]):
+            with pytest.raises(OutOfDomain):
+                read(values)
+    for values in ([2**61, -5, 0], [-(2**61), 5]):
+        assert read(values).whole.tolist() == values
+    with pytest.raises(OutOfDomain):
+        read(np.array([0, 2**61 + 1], dtype=np.uint64))
+    for wrong in (math.nan, math.inf, -math.inf):
+        with pytest.raises(OutOfDomain):
+            read([1.5, wrong])
