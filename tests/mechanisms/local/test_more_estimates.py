@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.core.errors import BudgetExceeded, OutOfDomain
+from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
 from discreet.mechanisms.local import subset
+from discreet.mechanisms.local.catalogue import rebuild
 from discreet.mechanisms.local.client import FreshClient, MemoisedClient
 from discreet.mechanisms.local.frequencies import Frequencies
 from discreet.mechanisms.local.longitudinal import rappor
@@ -96,6 +97,17 @@ def test_the_error_of_one_of_several_columns(sampled):
     assert found.std * math.sqrt(3 * 10**9) == pytest.approx(made.std, rel=1e-8)
     assert made.width == 2 * sampled
     assert made.size == 6
+
+
+@pytest.mark.parametrize("sampled", [1, 2])
+def test_a_described_part_spends_its_share_of_epsilon(sampled):
+    made = several(columns=COLUMNS, epsilon=3, sampled=sampled)
+    again = rebuild(json.dumps(made.describe()))
+    assert again == made
+    assert again.part.epsilon == Fraction(3, sampled)
+    assert again.certify().holds
+    with pytest.raises(InvalidArgument, match="epsilon / sampled"):
+        dataclasses.replace(made, epsilon=Fraction(4)).certify()
 
 
 def test_a_small_epsilon_is_for_one_column():
