@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.relation import Relation
 from discreet.mechanisms import bounded, partition, smooth_noise, truncated
 from discreet.mechanisms.laplace import laplace
 from discreet.mechanisms.propose import propose_test_release
@@ -212,3 +213,13 @@ def test_one_number_out_of_range_is_enough():
     for wrong in (math.nan, math.inf, -math.inf):
         with pytest.raises(OutOfDomain):
             read([1.5, wrong])
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+def test_a_replaced_unit_moves_twice_as_many_counts(groups):
+    for relation, moved in ((Relation.ADD_REMOVE, groups), (Relation.REPLACE_ONE, 2 * groups)):
+        options = {"groups": groups, "delta": 1e-3, "relation": relation}
+        made = partition.partition_selection(epsilon=Fraction(1, 2), method="laplace", **options)
+        assert made.noise.scale == 2 * moved
+        made = partition.partition_selection(rho=Fraction(1, 8), **options)
+        assert made.noise.square == 4 * moved
