@@ -16,7 +16,7 @@ import time
 import numpy as np
 
 import discreet
-from discreet.queries.ranges.stream_file import StreamFile
+from discreet.queries.held import Held
 from discreet.tables.stream import stream
 
 
@@ -39,7 +39,7 @@ def work(folder, amount, channel):
 
 def tell_before_it_is_on_disk(channel):
     """A deliberately wrong version."""
-    put = StreamFile._put
+    put = Held.put
 
     def careless(self, name, value):
         if name == "last":
@@ -48,7 +48,7 @@ def tell_before_it_is_on_disk(channel):
             time.sleep(0.02)  # most kills fall between the telling and the writing, on any machine
         put(self, name, value)
 
-    StreamFile._put = careless
+    Held.put = careless
 
 
 def _paid(folder):
