@@ -28,7 +28,8 @@ def test_every_test_file_was_collected(collected):
 def test_every_code_block_of_the_pages_was_collected(collected):
     for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]:
         text = page.read_text(encoding="utf-8")
-        wanted = text.count("```python") + text.count("<!-- skip: next -->")
+        kinds = ("```python", "```output", "```noisy", "<!-- skip: next -->")
+        wanted = sum(map(text.count, kinds))
         assert collected[page] == wanted, page
 
 

@@ -180,7 +180,7 @@ def test_the_whole_loss_is_within_the_budget(relation):
             for value in measured(one.part, columns, shift=one.shift).tolist()
         ]
 
-    settings = {"values": UNITS, "size": 1, "relation": relation}
+    settings = {"values": UNITS, "rows": 1, "relation": relation}
     check_sensitivity(losses, 1 + 1e-9, slack="not all parts move furthest at once", **settings)
     with pytest.raises(WrongSensitivity):
         check_sensitivity(lambda d: losses(d, 1.5), 1, slack="too small", **settings)

@@ -33,7 +33,7 @@ def test_arrays_of_ends():
     assert a.tolist() == [1, 3]
     assert b.tolist() == [4, 4]
     assert days.size == 5  # the leap day is there
-    a, b = d.span(d.ordered("abc"), ["a", "b"], ["b", "c"])
+    a, b = d.span(d.ordered(["a", "b", "c"]), ["a", "b"], ["b", "c"])
     assert (a.tolist(), b.tolist()) == ([0, 1], [1, 2])
 
 
