@@ -159,7 +159,7 @@ def test_a_diagnostic_is_no_sensitivity():
         laplace(sensitivity=found, epsilon=1)
     with pytest.raises(InvalidArgument, match="protects nobody"):
         float(found)
-    with pytest.raises(InvalidArgument, match="statistic must be"):
+    with pytest.raises(InvalidArgument, match="statistic must be 'mean', 'median' or 'variance'"):
         leave_one_out([1.0, 2.0], statistic="mode")
     with pytest.raises(OutOfDomain, match="3 numbers or more"):
         leave_one_out([1.0, 2.0], statistic="variance")
