@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 from scipy.stats import chi2
 
-from discreet.noise.bits import seeded
+from tests.counted import CountedBits
 from tests.laws import ALPHA
 
 
@@ -80,26 +80,11 @@ def follow(oracle, rows, value, *, number):
     return np.sum((seen - expected) ** 2 / expected) <= chi2.isf(ALPHA, len(keys) - 1)
 
 
-class Counting:
-    """Counts the words that are drawn: the work, without a clock."""
-
-    width = 64
-    private = False
-
-    def __init__(self):
-        self.bits = seeded(11)
-        self.drawn = 0
-
-    def words(self, count):
-        self.drawn += count
-        return self.bits.words(count)
-
-
 def work(oracle, values):
     """How many words clients draw, for each value that all of them have."""
     drawn = set()
     for value in values:
-        bits = Counting()
+        bits = CountedBits(11)
         oracle.encode(np.full(500, value), bits=bits)
         drawn.add(bits.drawn)
     return drawn

@@ -21,7 +21,8 @@ from discreet.mechanisms.local.response import randomised_response
 from discreet.mechanisms.selection import exponential, noisy_max, permute_and_flip
 from discreet.mechanisms.threshold import above_threshold
 from discreet.mechanisms.truncated import truncated_laplace
-from discreet.noise.bits import SeededBits, seeded
+from discreet.noise.bits import seeded
+from tests.counted import CountedBits
 
 OWN = catalogue.cases()
 BY_NAME = {case.name: case for case in OWN}
@@ -183,20 +184,6 @@ def test_low_bits_tell_nothing(kind: str, scale: float) -> None:
         assert max(found.left_only, found.right_only) < 2e-3
 
 
-class Counting(SeededBits):
-    """Bits that count the words they give: a clock that runs with the work alone."""
-
-    __slots__ = ("given",)
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        self.given = 0
-
-    def words(self, count):
-        self.given += count
-        return super().words(count)
-
-
 @pytest.mark.parametrize(
     "mechanism",
     [
@@ -209,13 +196,13 @@ class Counting(SeededBits):
     ids=repr,
 )
 def test_work_does_not_tell_the_noise(mechanism) -> None:
-    bits = Counting(8)
+    bits = CountedBits(8)
     for size in (1, 50):
         found = timing_probe(
             lambda n=size: mechanism.release(
                 np.zeros(n, dtype=np.int64 if mechanism.integers else np.float64), bits=bits
             ),
             repetitions=1500,
-            clock=lambda: bits.given,
+            clock=lambda: bits.drawn,
         )
         assert not found.tells

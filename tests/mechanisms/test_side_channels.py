@@ -6,22 +6,7 @@ import pytest
 import discreet
 from discreet.leakage.precision import precision_attack
 from discreet.noise.bits import seeded
-
-
-class Counting:
-    """Counts the words that are drawn: the work, without a clock."""
-
-    width = 64
-    private = False
-
-    def __init__(self, seed):
-        self._bits = seeded(seed)
-        self.drawn = 0
-
-    def words(self, count):
-        self.drawn += count
-        return self._bits.words(count)
-
+from tests.counted import CountedBits
 
 NUMERIC = {
     "laplace": lambda s: discreet.laplace(sensitivity=s, epsilon=1),
@@ -70,7 +55,7 @@ def test_work_is_the_same_whatever_the_noise():
     ):
         used = set()
         for seed in range(300):
-            bits = Counting(seed)
+            bits = CountedBits(seed)
             mechanism.release(5, bits=bits)
             used.add(bits.drawn)
         assert used == {1}
@@ -82,7 +67,7 @@ def test_work_of_choices_does_not_depend_on_the_choice():
         mechanism = build(sensitivity=1, epsilon=0.1)
         used = set()
         for seed in range(300):
-            bits = Counting(seed)
+            bits = CountedBits(seed)
             mechanism.release(scores, bits=bits)
             used.add(bits.drawn)
         # A rejected uniform integer (three heads do not divide 2**64) is one in 10**19.
@@ -93,7 +78,7 @@ def test_work_of_above_threshold_does_not_tell_where_it_stopped():
     mechanism = discreet.above_threshold(sensitivity=1, epsilon=1)
     used = set()
     for first in range(10):
-        bits = Counting(first)
+        bits = CountedBits(first)
         values = np.zeros(10, dtype=int)
         values[first] = 1000
         mechanism.release(values, threshold=500, bits=bits)

@@ -23,6 +23,7 @@ from discreet.mechanisms.local.piecewise import Piecewise, duchi, piecewise
 from discreet.mechanisms.local.wave import square_wave
 from discreet.mechanisms.local.window import Window, histogram, rows, window
 from discreet.noise.bits import seeded
+from tests.counted import CountedBits
 from tests.laws import frequency, mean_of
 
 EPSILONS = [0.01, 0.5, 1, Fraction(7, 3), 6, 40]
@@ -432,28 +433,13 @@ def test_a_window_that_breaks_its_promise_is_not_certified():
         dataclasses.replace(made, window=wide).certify()
 
 
-class Counting:
-    """Counts the words that are drawn: the work, without a clock."""
-
-    width = 64
-    private = False
-
-    def __init__(self):
-        self.bits = seeded(11)
-        self.drawn = 0
-
-    def words(self, count):
-        self.drawn += count
-        return self.bits.words(count)
-
-
 @pytest.mark.parametrize("make", [*MAKERS, square_wave])
 def test_the_work_and_the_size_of_a_report_do_not_depend_on_the_number(make):
     extra = {"cells": 50} if make is square_wave else {}
     made = make(epsilon=1.3, lower=0, upper=1, **extra)
     seen = set()
     for number in (0, 0.25, 1 / 3, 0.999, 1, -5, 1e9):
-        bits = Counting()
+        bits = CountedBits(11)
         shape = made.encode(np.full(3000, number), bits=bits).shape
         seen.add((bits.drawn, shape))
     assert len(seen) == 1

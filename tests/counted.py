@@ -1,0 +1,18 @@
+"""Work, measured without a clock."""
+
+from discreet.noise.bits import seeded
+
+
+class CountedBits:
+    """Counts the words that are drawn: a clock that runs with the work alone."""
+
+    width = 64
+    private = False
+
+    def __init__(self, seed):
+        self._bits = seeded(seed)
+        self.drawn = 0
+
+    def words(self, count):
+        self.drawn += count
+        return self._bits.words(count)
