@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.noise.bits import SeededBits, seeded, system
+from discreet.mechanisms.laplace import laplace
+from discreet.noise.bits import SeededBits, seeded, source_of, system
 from tests.laws import frequency
 
 
@@ -101,3 +102,26 @@ def test_seeded_words_repeat_and_are_marked():
 def test_a_bad_seed_is_refused(seed):
     with pytest.raises(InvalidArgument, match="seed"):
         seeded(seed)
+
+
+def test_without_bits_the_operating_systems_are_used():
+    assert source_of(None).private
+    mine = seeded(3)
+    assert source_of(mine) is mine
+    assert source_of(system()).private
+
+
+class Wordless:
+    width = 64
+    words = 3
+
+
+@pytest.mark.parametrize("bits", [5, "seed", np.random.default_rng(1), Wordless(), seeded, True])
+def test_what_gives_no_words_is_refused_before_anything_is_drawn(bits):
+    said = f"bits must be left out, or seeded(n) for a simulation, not {type(bits).__name__}."
+    with pytest.raises(InvalidArgument) as refused:
+        source_of(bits)
+    assert str(refused.value) == said
+    with pytest.raises(InvalidArgument) as refused:
+        laplace(sensitivity=1, epsilon=1).release(3, bits=bits)
+    assert str(refused.value) == said

@@ -18,7 +18,7 @@ from discreet.disclosure.classes import Floats
 from discreet.disclosure.knoise import expected_crowd
 from discreet.disclosure.metrics import Utility, sample, utility
 from discreet.disclosure.uniform import symmetric
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,5 +57,5 @@ def crowd_jitter(
     crowd = expected_crowd(x, at=x, half_width=half_width, window=window)
     with np.errstate(divide="ignore"):
         widths = np.minimum(most, crowd.mean() / crowd)
-    drawn = x + widths * symmetric(len(x), system() if bits is None else bits)
+    drawn = x + widths * symmetric(len(x), source_of(bits))
     return AdaptiveJitter(values=drawn, widths=widths, cap=most, utility=utility(x, released=drawn))

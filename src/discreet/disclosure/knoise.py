@@ -18,7 +18,7 @@ from discreet.core.exact import Number
 from discreet.disclosure.classes import Floats, Ints
 from discreet.disclosure.metrics import Utility, sample, utility
 from discreet.disclosure.uniform import symmetric
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def k_noise(
         raise InvalidArgument("k_noise takes either k or delta.")
     near = float(positive("delta", delta)) if k is None else required_delta(x, k=k)
     a = near if half_width is None else float(positive("half_width", half_width))
-    drawn = x + a * symmetric(len(x), system() if bits is None else bits)
+    drawn = x + a * symmetric(len(x), source_of(bits))
     return Jittered(
         values=drawn,
         half_width=a,

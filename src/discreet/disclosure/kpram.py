@@ -19,7 +19,7 @@ from discreet.disclosure.classes import Floats, Ints
 from discreet.disclosure.matrix import Pram, pram
 from discreet.disclosure.metrics import Utility, checked_edges, places, sample, utility
 from discreet.disclosure.uniform import between
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ def k_pram(
     counts = np.bincount(place, minlength=len(bins) - 1)
     if ((counts > 0) & (counts < least)).any():
         raise OutOfDomain(f"a bin holds fewer than k = {least} records: take wider bins.")
-    drawn = between(bins[place], bins[place + 1], system() if bits is None else bits)
+    drawn = between(bins[place], bins[place + 1], source_of(bits))
     return Redrawn(
         values=drawn, edges=bins, counts=counts, utility=utility(x, released=drawn, edges=bins)
     )

@@ -21,7 +21,7 @@ from discreet.core.check import listed, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.disclosure.classes import Floats, Ints
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.uniform import below
 
 Matrix: TypeAlias = tuple[tuple[Fraction, ...], ...]
@@ -96,7 +96,7 @@ class Pram:
     def apply(self, codes: ArrayLike, *, bits: Bits | None = None) -> Ints:
         """Randomise codes 0 .. M - 1, each on its own, with exactly the stated chances."""
         values = _codes(codes, self.categories)
-        source = system() if bits is None else bits
+        source = source_of(bits)
         for stage in self.stages:
             values = _drawn(values, stage, source)
         return values

@@ -23,7 +23,7 @@ from discreet.disclosure.uniform import between
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.laplace import laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 
 Small: TypeAlias = Literal["keep", "drop", "merge"]
 _MOST_POINTS = 1 << 28
@@ -71,7 +71,7 @@ class PrivatePoints(Mechanism):
         Empty bins get noise, too: that nobody is there is not told.
         """
         edges = np.array(self.edges)
-        source = system() if bits is None else bits
+        source = source_of(bits)
         noisy = self.noise.release(_counted(values, edges), bits=source)
         counts, kept = _tidied(np.maximum(noisy, 0), edges, self.minimum, self.small)
         if counts.sum() > _MOST_POINTS:

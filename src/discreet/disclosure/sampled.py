@@ -25,7 +25,7 @@ from discreet.disclosure.classes import Floats, together
 from discreet.disclosure.hierarchy import Step
 from discreet.disclosure.risk import named, opened
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.uniform import bernoulli
 
 # Logarithms of factorials up to 2**15 are good to 10^-10; what underflows is rounded up.
@@ -70,7 +70,7 @@ class SampledTable(Mechanism):
                 "generalised ones voids the theorem: map or drop them."
             )
         named(table, "columns", list(self.columns))
-        source = system() if bits is None else bits
+        source = source_of(bits)
         taken = bernoulli(self.rate, len(table), source)
         labels, codes = {}, []
         for name, step in self.columns.items():

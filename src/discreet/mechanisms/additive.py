@@ -24,7 +24,7 @@ from discreet.mechanisms import divergence
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
 from discreet.mechanisms.sensitivity import Lattice, lattice
 from discreet.mechanisms.values import Released, check_range, clamped, clamped_sum, read
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
 from discreet.noise.law import Floats, Ints
@@ -147,7 +147,7 @@ class Additive(Mechanism):
         ``bits`` is for tests and simulations; the default is the operating system's randomness.
         """
         values = read(value)
-        source = system() if bits is None else bits
+        source = source_of(bits)
         if values.whole is not None and self.integers is not None:
             return values.restore(self.integers.add(values.whole, source))
         if self.grid is None:

@@ -27,7 +27,7 @@ from discreet.mechanisms.column import Column
 from discreet.mechanisms.laplace import laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.mechanisms.quantile import Quantile, private_quantile
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Ints
 from discreet.noise.uniform import below
 
@@ -111,7 +111,7 @@ class SampleAggregate(Mechanism):
 
         ``owners`` says whose a row is, where a person may have several.
         """
-        source = system() if bits is None else bits
+        source = source_of(bits)
         data = np.asarray(rows)
         if data.ndim == 0:
             raise OutOfDomain("rows must be an array with one entry, or one line, for each row.")

@@ -25,7 +25,7 @@ from discreet.mechanisms.mechanism import Certificate, Check, Mechanism, promise
 from discreet.mechanisms.scalar import Scalar
 from discreet.mechanisms.sensitivity import Lattice, declared, lattice
 from discreet.mechanisms.values import LARGEST_INPUT, Released, read
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.bounded import sample_between
 
 # Bits of the grid: steps of the span or of the bounds, and of the scale of the noise, at most.
@@ -92,9 +92,7 @@ class BoundedLaplace(Mechanism):
         """A noisy number between the bounds; a whole one on whole bounds."""
         steps = self.steps(value)
         low = np.array([-steps], dtype=np.int64)
-        drawn = sample_between(
-            low, low + self.column.span, self.scale, system() if bits is None else bits
-        )
+        drawn = sample_between(low, low + self.column.span, self.scale, source_of(bits))
         noisy = self.column.number(steps + int(drawn[0]))
         if self.column.exponent == 0:
             return int(noisy)

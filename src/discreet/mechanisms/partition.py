@@ -25,7 +25,7 @@ from discreet.core.relation import Relation, trusted
 from discreet.mechanisms import divergence
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
 from discreet.mechanisms.values import clamped_sum, read
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.gaussian import LARGEST_TABLE, DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.law import Ints
@@ -80,7 +80,7 @@ class PartitionSelection(Mechanism):
         values = read(counts)
         if values.whole is None or len(values.shape) != 1:
             raise OutOfDomain("counts must be a list of whole numbers, one for each key.")
-        source = system() if bits is None else bits
+        source = source_of(bits)
         above = values.whole - (self.minimum - 1)
         noisy = clamped_sum(above, self.noise.sample(len(above), source))
         # Above, not at: delta was computed for exceeding the threshold.

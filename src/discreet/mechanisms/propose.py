@@ -23,7 +23,7 @@ from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
 from discreet.mechanisms.smooth import Name, trimmed
 from discreet.mechanisms.smooth_noise import laplace_draw
 from discreet.mechanisms.smooth_statistics import Trimmed
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.laplace import DiscreteLaplace
 
 _PRECISION = 128
@@ -86,7 +86,7 @@ class ProposeTestRelease(Mechanism):
 
     def release(self, values: ArrayLike, *, bits: Bits | None = None) -> float | None:
         """The noisy statistic between the bounds, or None if the test failed."""
-        source = system() if bits is None else bits
+        source = source_of(bits)
         codes = self.column.sorted(values, rows=self.statistic.rows)
         # Rounding the statistic down takes up a step of the proposed bound.
         room = self.bound - (not self.statistic.whole)

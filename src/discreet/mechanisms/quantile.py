@@ -26,7 +26,7 @@ from discreet.mechanisms.column import Column
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
 from discreet.mechanisms.quantile_pieces import Choice, pieces
 from discreet.mechanisms.selection import PermuteAndFlip, permute_and_flip
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Floats, Ints
 
 Method: TypeAlias = Literal["interpolated", "exponential", "permute_and_flip"]
@@ -90,7 +90,7 @@ class Quantile(Mechanism):
     def release(self, values: ArrayLike, *, bits: Bits | None = None) -> float:
         """The chosen point."""
         codes = self.column.sorted(values)
-        source = system() if bits is None else bits
+        source = source_of(bits)
         if self.method == "permute_and_flip":
             chosen = self._flip.choose(self._scores(codes, self.column.span), source)
             return self.column.number(chosen * self.stride)

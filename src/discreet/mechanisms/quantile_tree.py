@@ -20,7 +20,7 @@ from discreet.mechanisms.column import Column
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.mechanisms.quantile import Quantile
 from discreet.mechanisms.quantile_pieces import Choice
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Ints
 
 _MOST = 1 << 10
@@ -62,7 +62,7 @@ class Quantiles(Mechanism):
         """One number for each level, in order."""
         codes = self.column.sorted(values)
         found = [0] * len(self.levels)
-        source = system() if bits is None else bits
+        source = source_of(bits)
         self._split(codes, (0, self.column.span), (0, len(found)), found, source)
         return [self.column.number(place) for place in found]
 

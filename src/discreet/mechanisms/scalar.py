@@ -14,7 +14,7 @@ from discreet.mechanisms import divergence
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism, promised
 from discreet.mechanisms.scores import Scale
 from discreet.mechanisms.values import Released, clamped_sum
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Law
 
 
@@ -47,7 +47,7 @@ class Scalar(Mechanism):
         if np.ndim(value) != 0:
             raise OutOfDomain("value must be one number: this noise is made for a scalar.")
         steps = self.scale.read(np.reshape(np.asarray(value), 1), name="value")
-        noisy = clamped_sum(steps, self.noise.sample(1, system() if bits is None else bits))
+        noisy = clamped_sum(steps, self.noise.sample(1, source_of(bits)))
         return noisy.item() if self.scale.exponent == 0 else noisy.item() * self.scale.step
 
     @abstractmethod

@@ -25,7 +25,7 @@ from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
 from discreet.mechanisms.scores import Scale
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.law import Floats, Ints
 from discreet.noise.uniform import below, bernoulli_exp, exponential_choice
@@ -92,7 +92,7 @@ class Selection(Mechanism):
     def release(self, scores: ArrayLike, *, bits: Bits | None = None) -> int:
         """The index of the chosen candidate."""
         steps = self.scale.read(scores)
-        return self.choose(steps, system() if bits is None else bits)
+        return self.choose(steps, source_of(bits))
 
     def certify(self) -> Certificate:
         """Compare the exact laws on the neighbours that are hardest to protect.

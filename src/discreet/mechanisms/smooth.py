@@ -32,7 +32,7 @@ from discreet.mechanisms.smooth_noise import (
     Lomax,
 )
 from discreet.mechanisms.smooth_statistics import Statistic, Trimmed, Variance
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Ints
 
 Noise: TypeAlias = Literal["laplace", "gaussian", "cauchy", "lomax"]
@@ -126,7 +126,7 @@ class Smooth(Mechanism):
         codes = self.column.sorted(values, rows=self.statistic.rows)
         scale = self.bound(codes) * self.family.multiplier
         exact = math.floor(self.statistic.value(codes))
-        noisy = exact + self.family.draw(scale, system() if bits is None else bits)
+        noisy = exact + self.family.draw(scale, source_of(bits))
         low, high = self.statistic.domain(self.column.span)
         steps = min(max(noisy, low), high)
         return self.column.number(steps) if self.statistic.power == 1 else steps * self._unit

@@ -18,7 +18,7 @@ from discreet.core.relation import Relation
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
 from discreet.mechanisms.scores import Scale
 from discreet.mechanisms.values import read
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.law import Floats
 
@@ -79,7 +79,7 @@ class AboveThreshold(Mechanism):
         """
         steps = self.scale.read(values, name="values")
         level = self.scale.read([_threshold(threshold)], name="threshold")[0]
-        source = system() if bits is None else bits
+        source = source_of(bits)
         noisy_level = level + self.threshold_noise.sample(1, source)[0]
         noisy = steps + self.query_noise.sample(len(steps), source)
         above: NDArray[np.bool_] = noisy >= noisy_level

@@ -26,7 +26,7 @@ from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.mechanisms.quantile import Quantile
 from discreet.mechanisms.smooth_noise import laplace_draw
 from discreet.mechanisms.values import read
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Floats, Ints
 
 # A rung of the ladder is this much farther from zero than the one before; this many each way.
@@ -95,7 +95,7 @@ class UnboundedMean(Mechanism):
             raise OutOfDomain(f"values must have the declared number of rows, {self.rows}.")
         reals = given.real if given.whole is None else given.whole.astype(np.float64)
         assert reals is not None  # noqa: S101 - Values holds one or the other
-        source = system() if bits is None else bits
+        source = source_of(bits)
         rows = self.rows
         if rows is None:
             rows = max(1, len(reals) + laplace_draw(1 / (self.epsilon * _COUNT), source))

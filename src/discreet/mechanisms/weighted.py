@@ -25,7 +25,7 @@ from discreet.mechanisms.smooth import Name, trimmed
 from discreet.mechanisms.smooth_check import divergence
 from discreet.mechanisms.smooth_noise import laplace_draw, laplace_log_density
 from discreet.mechanisms.smooth_statistics import Trimmed, bounded
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Ints
 from discreet.noise.uniform import below
 
@@ -114,7 +114,7 @@ class Weighted(Mechanism):
 
     def release(self, values: ArrayLike, *, bits: Bits | None = None) -> float:
         """The noisy statistic, between the bounds."""
-        source = system() if bits is None else bits
+        source = source_of(bits)
         codes = self.column.sorted(values, rows=self.statistic.rows)
         which = int(below(len(self.ceilings), 1, source)[0]) if len(self.ceilings) > 1 else 0
         scale = self._scale(self._local(codes), self.ceilings[which])

@@ -8,7 +8,7 @@ from typing import Self
 from sklearn.base import BaseEstimator
 
 from discreet.ledger.account import Account
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 
 _SHARED = ("account", "bits")
 
@@ -22,7 +22,7 @@ class ChargingEstimator(BaseEstimator):
     @property
     def _source(self) -> Bits:
         """Where the noise of a fit comes from."""
-        return system() if self.bits is None else self.bits
+        return source_of(self.bits)
 
     def __sklearn_clone__(self) -> Self:
         """An unfitted copy; the account and the bits are shared, not copied."""

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core.check import count as checked_count
+from discreet.core.errors import InvalidArgument
 
 Words: TypeAlias = NDArray[np.uint64]
 
@@ -94,3 +95,14 @@ def system() -> Bits:
 def seeded(seed: int) -> Bits:
     """Reproducible randomness for tests and simulations. Never for a release."""
     return SeededBits(seed)
+
+
+def source_of(bits: Bits | None) -> Bits:
+    """The bits that were asked for, or the operating system's."""
+    if bits is None:
+        return system()
+    if not (callable(getattr(bits, "words", None)) and hasattr(bits, "width")):
+        raise InvalidArgument(
+            f"bits must be left out, or seeded(n) for a simulation, not {type(bits).__name__}."
+        )
+    return bits

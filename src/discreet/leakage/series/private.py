@@ -27,7 +27,7 @@ from discreet.ledger.account import Account, Receipt
 from discreet.ledger.charged import charged
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.column import Column
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.queries.budget import Budget, Move, budget
 
 Ints = NDArray[np.int64]
@@ -251,7 +251,7 @@ def private_fit(  # noqa: PLR0913 - each is a public choice with a name
     Needs: bounds and spread from elsewhere than the panel. As a description it needs people who
         are alike; a person's own level may differ, it is removed from their row.
     """
-    source = system() if bits is None else bits
+    source = source_of(bits)
     shape = shape_of(panel)
     plan = plan_fit(
         people=shape[0],

@@ -22,7 +22,7 @@ from discreet.leakage.series.model import VAR, Floats
 from discreet.leakage.series.private import grid_of, order_of, shape_of
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.column import Column
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.queries.budget import Move, budget
 
 Ints = NDArray[np.int64]
@@ -95,7 +95,7 @@ def private_full_fit(
     Needs: public bounds. The unit is a value, not a person: accounts count persons, so none is
         charged here. See `private_fit` for whole rows.
     """
-    source = system() if bits is None else bits
+    source = source_of(bits)
     paid = budget(epsilon=epsilon, delta=delta, rho=rho)
     n, t = shape_of(panel)
     p = order_of(order, times=t)

@@ -22,7 +22,7 @@ from discreet.ledger.charged import charged
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.column import Column
 from discreet.mechanisms.gaussian import gaussian
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 
 Ints = NDArray[np.int64]
 
@@ -120,7 +120,7 @@ def publish(
     Needs: bounds that are public, and as wide as ``releases`` says; noise that was chosen without
         the panel, or by a private fit of it.
     """
-    source = system() if bits is None else bits
+    source = source_of(bits)
     if not releases.public:
         raise NotCertified(
             "The noise in releases was chosen by a model fitted to private values: it tells of "

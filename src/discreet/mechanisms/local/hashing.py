@@ -36,7 +36,7 @@ from discreet.mechanisms.local.design import BlockOracle
 from discreet.mechanisms.local.hadamard import walsh_hadamard
 from discreet.mechanisms.local.packing import pack, padded, unpack
 from discreet.mechanisms.local.randomiser import Reports, Tally, codes
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Floats, Ints
 from discreet.noise.uniform import below, bernoulli_real
 
@@ -97,7 +97,7 @@ class Hashing(BlockOracle):
     def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
         """The report of each client, exactly of the stated law."""
         own = codes(value, self.categories)
-        source = system() if bits is None else bits
+        source = source_of(bits)
         reports = np.empty((len(own), self.width), dtype=np.uint8)
         for start in range(0, len(own), _CHUNK):
             part = slice(start, start + _CHUNK)

@@ -16,7 +16,7 @@ from discreet.core.exact import Number
 from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.randomiser import Reports, Tally, codes
 from discreet.mechanisms.mechanism import Certificate, Check
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.law import Floats, Ints
 
@@ -70,7 +70,7 @@ class SummedHistogram(Oracle):
 
     def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
         """The report of each client; noise on every entry is drawn alike and exactly."""
-        source = system() if bits is None else bits
+        source = source_of(bits)
         own = codes(value, self.categories)
         out = np.empty((len(own), self.categories), dtype="<i2")
         step = max(1, _CHUNK // self.categories)

@@ -33,7 +33,7 @@ from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.randomiser import Reports, Tally
 from discreet.mechanisms.local.unary import ONE, Unary, oue, sue
 from discreet.mechanisms.mechanism import Certificate, Check
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.coins import packed_bernoulli
 from discreet.noise.law import Floats
 
@@ -71,7 +71,7 @@ class Memoised(Oracle):
 
     def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
         """The first report of clients whose memory is not kept: they must not send a second."""
-        source = system() if bits is None else bits
+        source = source_of(bits)
         return self.report(self.remember(value, bits=source), bits=source)
 
     def after(self, reports: int | None = None) -> Guarantee:
@@ -139,7 +139,7 @@ class MemoisedUnary(Memoised):
         return self.response.encode(value, bits=bits)
 
     def report(self, memory: Reports, *, bits: Bits | None = None) -> Reports:
-        rows, source = self._rows(memory), system() if bits is None else bits
+        rows, source = self._rows(memory), source_of(bits)
         flips = packed_bernoulli(self.flip, rows=len(rows), columns=self.categories, bits=source)
         return rows ^ flips
 

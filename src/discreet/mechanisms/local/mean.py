@@ -23,7 +23,7 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number, rational
 from discreet.mechanisms.local.randomiser import Randomiser, Reports, Tally
 from discreet.mechanisms.local.window import bytes_of, histogram, rows
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Floats, Ints
 
 _CHUNK = 1 << 17
@@ -128,7 +128,7 @@ class Bounded(Randomiser):
         return places(value, self.lower, self.upper)
 
     def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
-        source = system() if bits is None else bits
+        source = source_of(bits)
         every = self.places(value)
         out = np.empty((len(every), self.width), dtype=np.uint8)
         for start in range(0, len(every), _CHUNK):

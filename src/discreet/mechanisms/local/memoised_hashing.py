@@ -27,7 +27,7 @@ from discreet.mechanisms.local.longitudinal import Memoised, losses
 from discreet.mechanisms.local.packing import pack, unpack
 from discreet.mechanisms.local.randomiser import Reports
 from discreet.mechanisms.mechanism import Certificate
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Floats, Ints
 from discreet.noise.uniform import below, bernoulli_real
 
@@ -68,7 +68,7 @@ class MemoisedHashing(Memoised, Hashing):
         return self.response.encode(value, bits=bits)
 
     def report(self, memory: Reports, *, bits: Bits | None = None) -> Reports:
-        rows, source = self._rows(memory), system() if bits is None else bits
+        rows, source = self._rows(memory), source_of(bits)
         reports = np.empty_like(rows)
         for start in range(0, len(rows), _CHUNK):
             part = slice(start, start + _CHUNK)

@@ -18,7 +18,7 @@ from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.randomiser import Reports, Tally, codes
 from discreet.mechanisms.mechanism import Certificate
 from discreet.mechanisms.values import Released, read
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Floats, Ints
 from discreet.noise.uniform import below, bernoulli_real
 
@@ -72,7 +72,7 @@ class RandomisedResponse(Oracle):
         return np.ascontiguousarray(rows[:, : self.width])
 
     def _answers(self, own: Ints, bits: Bits | None) -> Ints:
-        source = system() if bits is None else bits
+        source = source_of(bits)
         lies = bernoulli_real(self._lie, own.size, source)
         # Drawn for all, so that the time does not tell how many lied.
         shifts = 1 + below(self.categories - 1, own.size, source)

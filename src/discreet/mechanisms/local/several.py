@@ -21,7 +21,7 @@ from discreet.mechanisms.local.mean import Bounded, Mean, bounds, places, plain
 from discreet.mechanisms.local.randomiser import VERSION, Randomiser, Reports, Tally
 from discreet.mechanisms.local.window import rows, symbols_of
 from discreet.mechanisms.mechanism import Certificate
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Floats, Ints
 from discreet.noise.uniform import below
 
@@ -68,7 +68,7 @@ class Several(Randomiser):
         self, value: Mapping[str, ArrayLike] | ArrayLike, *, bits: Bits | None = None
     ) -> Reports:
         """The report of each client, from its numbers by column (or columns in order of names)."""
-        source = system() if bits is None else bits
+        source = source_of(bits)
         every = self._places(value)
         out = np.empty((len(every), self.width), dtype=np.uint8)
         for start in range(0, len(every), _CHUNK):

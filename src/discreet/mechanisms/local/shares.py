@@ -22,7 +22,7 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.mechanisms.values import read
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.laplace import DiscreteLaplace, Geometric
 from discreet.noise.law import Floats, Ints, floats
 from discreet.noise.uniform import below
@@ -102,7 +102,7 @@ class LaplaceShares:
 
     def noise(self, size: int, *, bits: Bits | None = None) -> Ints:
         """The share of one client for a vector of ``size`` numbers."""
-        source = system() if bits is None else bits
+        source = source_of(bits)
         part = Polya(scale=self.scale, shares=self.honest)
         return part.sample(size, source) - part.sample(size, source)
 

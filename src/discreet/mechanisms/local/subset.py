@@ -27,7 +27,7 @@ from discreet.mechanisms.local.design import BlockOracle
 from discreet.mechanisms.local.packing import pack, padded, unpack
 from discreet.mechanisms.local.randomiser import Reports, Tally, codes
 from discreet.mechanisms.local.unary import ones_by_position
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.coins import packed_bernoulli
 from discreet.noise.law import Ints
 from discreet.noise.uniform import below, bernoulli_real
@@ -80,7 +80,7 @@ class SubsetSelection(BlockOracle):
     def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
         """The report of each client, exactly of the stated law."""
         own = codes(value, self.categories)
-        source = system() if bits is None else bits
+        source = source_of(bits)
         reports = np.empty((len(own), self.width), dtype=np.uint8)
         for start in range(0, len(own), self._step):
             part = slice(start, start + self._step)

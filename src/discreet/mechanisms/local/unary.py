@@ -25,7 +25,7 @@ from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus, light_sh
 from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.randomiser import Reports, Tally, codes
 from discreet.mechanisms.mechanism import Certificate, Check
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.coins import dyadic, packed_bernoulli
 from discreet.noise.law import Floats, Ints
 from discreet.noise.uniform import bernoulli
@@ -90,7 +90,7 @@ class Unary(Oracle):
 
         Every client throws the same number of coins whatever its category.
         """
-        source = system() if bits is None else bits
+        source = source_of(bits)
         own = codes(value, self.categories)
         p, q = (Fraction(coin, ONE) for coin in self.coins)
         rows = packed_bernoulli(q, rows=len(own), columns=self.categories, bits=source)

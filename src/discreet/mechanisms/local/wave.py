@@ -20,7 +20,7 @@ from discreet.mechanisms.local.reconstruct import fit
 from discreet.mechanisms.local.window import Window, bytes_of, histogram, rows
 from discreet.mechanisms.local.window import window as weights
 from discreet.mechanisms.mechanism import Certificate
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Floats, Ints
 
 _CHUNK = 1 << 17
@@ -63,7 +63,7 @@ class SquareWave(Randomiser):
         return {"cells": self.cells, **ends, "window": self.window.width}
 
     def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
-        source = system() if bits is None else bits
+        source = source_of(bits)
         every = self._cells_of(value)
         out = np.empty((len(every), self.width), dtype=np.uint8)
         for start in range(0, len(every), _CHUNK):
@@ -121,7 +121,7 @@ class SquareWave(Randomiser):
 
         Post-processing: no report is read again.
         """
-        source = system() if bits is None else bits
+        source = source_of(bits)
         rng = np.random.Generator(np.random.Philox(source.words(2)))
         chances = self.window.shares(estimate.shares)
         drawn = rng.multinomial(estimate.reports, chances / chances.sum(), size=replicates)

@@ -20,7 +20,7 @@ from discreet.core.check import count, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.mechanisms.personal.prices import Priced, clipped, ranked
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Floats, Ints
 from discreet.noise.uniform import exponential_choice
 
@@ -48,7 +48,7 @@ class PersonalCount:
     def release(self, having: ArrayLike, levels: ArrayLike, *, bits: Bits | None = None) -> int:
         """A private count of those who have the property."""
         distances = self.distances(having, levels)
-        return _choose(distances, self.menu, system() if bits is None else bits)
+        return _choose(distances, self.menu, source_of(bits))
 
     def distances(self, having: ArrayLike, levels: ArrayLike) -> Ints:
         """The price of each answer 0 .. n in units; private."""
@@ -103,7 +103,7 @@ class PersonalQuantile:
     def release(self, values: ArrayLike, levels: ArrayLike, *, bits: Bits | None = None) -> int:
         """A private quantile. Values beyond the bounds are clipped to them."""
         distances = self.distances(values, levels)
-        return self.lower + _choose(distances, self.menu, system() if bits is None else bits)
+        return self.lower + _choose(distances, self.menu, source_of(bits))
 
     def distances(self, values: ArrayLike, levels: ArrayLike) -> Ints:
         """The price of each answer lower .. upper in units; private."""

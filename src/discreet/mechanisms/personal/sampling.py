@@ -16,7 +16,7 @@ from discreet.accounting.personal import PersonalGuarantee, personal
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.relation import Relation
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.uniform import bernoulli
 
 RATE_BITS = 32
@@ -47,7 +47,7 @@ class PersonalSample:
 
     def draw(self, levels: ArrayLike, *, bits: Bits | None = None) -> NDArray[np.bool_]:
         """Who takes part, given everyone's level. Secret, and so is their number."""
-        source = system() if bits is None else bits
+        source = source_of(bits)
         chosen = np.asarray(levels).astype(str)
         taking = np.zeros(chosen.shape, dtype=np.bool_)
         found = 0

@@ -20,7 +20,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.mechanisms.personal.prices import Priced, clipped, ranked
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.laplace import DiscreteLaplace
 
 
@@ -51,7 +51,7 @@ class _Stretched:
         return DiscreteLaplace(self._scale).std / max(self.menu.prices)
 
     def _noisy(self, exact: int, bits: Bits | None) -> Fraction:
-        noise = DiscreteLaplace(self._scale).sample(1, system() if bits is None else bits)
+        noise = DiscreteLaplace(self._scale).sample(1, source_of(bits))
         return Fraction(exact + int(noise[0]), max(self.menu.prices))
 
     @property

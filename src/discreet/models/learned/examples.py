@@ -19,7 +19,7 @@ from discreet.ledger.charged import charged
 from discreet.mechanisms.laplace import laplace
 from discreet.models.learned.metrics import Floats, Ints, Metric, tuples
 from discreet.models.learned.ranges import anchored
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 
 _FINE = 1 << 20  # steps between the bounds of an output
 _CHUNK = 256
@@ -78,7 +78,7 @@ def private_outputs(  # noqa: PLR0913 - as `wrap`
     counting = laplace(sensitivity=1, epsilon=half, relation=Relation.ADD_REMOVE)
     adding = laplace(sensitivity=reach, epsilon=half, relation=Relation.ADD_REMOVE)
     guarantee = counting.guarantee + adding.guarantee
-    source = system() if bits is None else bits
+    source = source_of(bits)
     with charged(account, guarantee, label=label, bits=source) as held:
         given = tuples("inputs", inputs)
         said = _steps(outputs, low=low, high=high)

@@ -28,7 +28,7 @@ from discreet.models.learned.blackbox import BlackBox
 from discreet.models.learned.certificate import certify_drawn
 from discreet.models.learned.posterior import Posterior
 from discreet.models.learned.ranges import Ranges, clipped
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Law
 
 Noise: TypeAlias = Additive | Scalar
@@ -212,7 +212,7 @@ class LearnedMechanism(Mechanism):
         the middle of its range.
         """
         entries = self.box.shape.read(private)
-        source = system() if bits is None else bits
+        source = source_of(bits)
         with charged(self.account, self.guarantee, label=self.label, bits=source) as held:
             rows = self.box.shape.clean(entries)
             noisy, value = self._replaced(rows, source) or self._noisy(rows, source)

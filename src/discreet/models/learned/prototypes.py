@@ -28,7 +28,7 @@ from discreet.models.learned.partition import Partition
 from discreet.models.learned.search import Found, Task, search
 from discreet.models.learned.search_published import search_as_published
 from discreet.models.learned.smoothed import smooth_as_published
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Floats, Ints
 
 Mode: TypeAlias = Literal["faithful", "corrected"]
@@ -116,7 +116,7 @@ class Prototype:
         label: str = "prototype",
     ) -> float:
         """The function of one private data set, clipped, with noise; paid before it is called."""
-        noise, source = self.noise(epsilon), system() if bits is None else bits
+        noise, source = self.noise(epsilon), source_of(bits)
         with charged(account, noise.guarantee, label=label, bits=source):
             inside = self.partition.inside(data)
             whole = self.clip([_value(function, inside)], inside[None])

@@ -27,7 +27,7 @@ from discreet.mechanisms.smooth_check import worst_divergence
 from discreet.mechanisms.smooth_noise import SMALLEST_BETA, Laplace, laplace_multiplier
 from discreet.models.learned.areas import Adjacency, around, neighbours, spread_min
 from discreet.models.learned.ranges import fixed
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Floats, Ints
 
 # Bounds are computed in doubles: raised, and smoothed by a factor a little nearer to one.
@@ -143,7 +143,7 @@ class SmoothRanges:
         """A whole value, clipped to the range of its area, with that area's noise."""
         whole = min(max(value, int(self.low[cells])), int(self.high[cells]))
         scale = Fraction(float(self.bounds[cells])) * _RAISED * self.noise.multiplier
-        return whole + self.noise.draw(scale, system() if bits is None else bits)
+        return whole + self.noise.draw(scale, source_of(bits))
 
     def certify(self) -> Certificate:
         """Every edge once more: bounds hold, and are smooth; and the divergence by integration."""

@@ -18,7 +18,7 @@ from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.ledger.account import Account, Reservation
 from discreet.models.inputs import Floats
 from discreet.models.learned.mechanism import Answer, LearnedMechanism
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 
 _PARTS = {"attribute": "attribute", "count": "event"}
 
@@ -138,7 +138,7 @@ class Windows:
 
     def feed(self, reading: object, *, bits: Bits | None = None) -> Answer | None:
         """Take one reading; answer if a window ends here. Every window is answered once."""
-        source = system() if bits is None else bits
+        source = source_of(bits)
         if self._closed:
             raise InvalidArgument("This stream is closed.")
         if self.reservation is not None and not source.private:

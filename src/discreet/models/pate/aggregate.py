@@ -22,7 +22,7 @@ from discreet.core.errors import OutOfDomain
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.models.pate.assignment import UNITS, Assignment
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.gaussian import DiscreteGaussian
 
 UNANSWERED = -1
@@ -80,7 +80,7 @@ class Confident:
 
     def _noise(self, sigma: Number, size: int, bits: Bits | None) -> NDArray[np.int64]:
         variance = (positive("sigma", sigma) * UNITS) ** 2
-        return DiscreteGaussian(square=variance).sample(size, system() if bits is None else bits)
+        return DiscreteGaussian(square=variance).sample(size, source_of(bits))
 
     def _cost(
         self, assignment: Assignment, sigma: Number, *, squares: int, dimension: int

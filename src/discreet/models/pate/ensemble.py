@@ -21,7 +21,7 @@ from discreet.models.pate.aggregate import UNANSWERED
 from discreet.models.pate.assignment import Assignment, counted
 from discreet.models.pate.plan import LabelPlan
 from discreet.models.pate.two_classes import BitPlan
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 
 
 class Publishing(Protocol):
@@ -125,7 +125,7 @@ class PrivateEnsemble:
         for the level that pays the most. A crowd counts rho: a plan whose costs have a delta of
         their own, `TestedPlan` or `BitPlan`, takes an account.
         """
-        source = system() if bits is None else bits
+        source = source_of(bits)
         if plan.assignment is not self.assignment or plan.classes != self.classes:
             raise InvalidArgument("plan must be made for this ensemble's assignment and classes.")
         if crowd is not None:

@@ -10,7 +10,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.models.pate.aggregate import UNANSWERED, as_counts
 from discreet.models.pate.ensemble import Labels
 from discreet.models.pate.plan import LabelPlan
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 
 
 def reinforced(
@@ -34,7 +34,7 @@ def reinforced(
         votes on top of it where it passes. The rest is post-processing.
     Source: Papernot et al. 2018, Algorithm 2 (which thresholds in the same way).
     """
-    source = system() if bits is None else bits
+    source = source_of(bits)
     found = as_counts(counts)
     known = np.asarray(confidences, dtype=np.float64)
     if known.shape != found.shape or found.shape[1] != plan.classes:

@@ -21,7 +21,7 @@ from discreet.core.relation import Relation
 from discreet.models.pate.aggregate import as_counts
 from discreet.models.pate.assignment import UNITS, Assignment
 from discreet.models.pate.published import laplace_cost
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.law import Floats
 
@@ -54,7 +54,7 @@ class LaplaceMax:
         """The winner of each row; of equal noisy counts the first."""
         found = as_counts(counts)
         law = DiscreteLaplace(positive("scale", self.scale) * UNITS)
-        noise = law.sample(found.size, system() if bits is None else bits).reshape(found.shape)
+        noise = law.sample(found.size, source_of(bits)).reshape(found.shape)
         return np.asarray((found + noise).argmax(axis=1), dtype=np.int64)
 
 

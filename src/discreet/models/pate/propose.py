@@ -22,7 +22,7 @@ from discreet.models.pate.assignment import UNITS, Assignment, counted
 from discreet.models.pate.costs import log_error
 from discreet.models.pate.ensemble import Labels
 from discreet.models.pate.smooth import CostRelease, place, votes_bound, votes_curve
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 
 _UP = Fraction(1 + 10**9, 10**9)
 
@@ -88,7 +88,7 @@ class TestedPlan:
 
         ``counts``: units of votes, a row for each public item, ``questions`` in all.
         """
-        source = system() if bits is None else bits
+        source = source_of(bits)
         found = as_counts(counts)
         if found.shape != (self.questions, self.classes):
             raise InvalidArgument(

@@ -27,7 +27,7 @@ from discreet.models.pate.assignment import UNITS, Assignment
 from discreet.models.pate.calibrate import stated
 from discreet.models.pate.costs import ORDERS, bit_cost
 from discreet.models.pate.plan import SPARE
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.gaussian import RoundedGaussian
 from discreet.noise.law import Floats
 
@@ -165,4 +165,4 @@ def _two(counts: ArrayLike) -> NDArray[np.int64]:
 
 def _noisy(values: NDArray[np.int64], square: Number, bits: Bits | None) -> NDArray[np.int64]:
     law = RoundedGaussian(positive("square", square) * UNITS**2, 0)
-    return law.add(values.astype(np.float64), system() if bits is None else bits)
+    return law.add(values.astype(np.float64), source_of(bits))

@@ -28,7 +28,7 @@ from discreet.mechanisms.mechanism import Certificate
 from discreet.models.inputs import Floats
 from discreet.models.regression.lattice import Lattice
 from discreet.models.regression.rows import Ints, RowMap, Sums
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.queries.budget import Budget, Move, budget
 
 SQUARES_SHARE = Fraction(1, 20)
@@ -216,7 +216,7 @@ class MomentsPlan:
             raise InvalidArgument("rows must be coded on the lattice of the plan.")
         if sums.rows > grid.most_rows:
             raise OutOfDomain("The sums of so many rows do not fit 64 bits.")
-        source = system() if bits is None else bits
+        source = source_of(bits)
         d, k = grid.columns, grid.outputs
         exact = [sums.total[:d, :d].ravel(), sums.total[:d, d:].ravel()]
         counted = not self.rows_public and grid.count_steps > 0

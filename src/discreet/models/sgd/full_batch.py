@@ -31,7 +31,7 @@ from discreet.models.sgd.rounding import (
     representable,
     widened,
 )
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 
 # Grid steps in one deviation of a step's noise: 2**30, so that rounding costs next to nothing.
 _RESOLUTION = 30
@@ -105,7 +105,7 @@ class NoisyDescent(Mechanism):
         rows, targets = read_records(
             self.objective, x, y, features=self.features, row_norm=self.row_norm, rows=self.rows
         )
-        source = system() if bits is None else bits
+        source = source_of(bits)
         theta = np.zeros(self.objective.dimension(self.features))
         for _ in range(self.steps):
             theta = representable(projected(theta, self.radius), self.features)

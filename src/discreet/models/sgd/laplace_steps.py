@@ -30,7 +30,7 @@ from discreet.models.sgd.perturbed import longest_gradient, read_records
 from discreet.models.sgd.rounding import exact_margins, piece_error, representable
 from discreet.models.sgd.schedule import PowerSchedule, best_laplace_scales
 from discreet.models.sgd.slopes import Grid, whole_slopes
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Ints
 from discreet.noise.uniform import subset
 
@@ -110,7 +110,7 @@ class LaplaceDescent(Mechanism):
             norm="l1",
             bits=FEATURE_BITS,
         )
-        source = system() if bits is None else bits
+        source = source_of(bits)
         theta = np.zeros(self.objective.dimension(self.features))
         total = np.zeros_like(theta)
         for rate, step in zip(self.rates, self.steps, strict=True):

@@ -33,7 +33,7 @@ from discreet.models.sgd.rounding import (
     representable,
     widened,
 )
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 
 # The solver stops at this part of what one record can do to the gradient.
 _TOLERANCE = 2.0**-10
@@ -83,7 +83,7 @@ class OutputPerturbation(Mechanism):
             rows=self.rows if self.relation is Relation.REPLACE_ONE else None,
         )
         theta = _solved(self, rows, targets)
-        released: Floats = self.noise.release(theta, bits=system() if bits is None else bits)
+        released: Floats = self.noise.release(theta, bits=source_of(bits))
         return released
 
     @property

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from discreet.core import check
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.mechanisms.values import read
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Floats
 from discreet.noise.uniform import below
 
@@ -85,5 +85,5 @@ def fractional_ages(ages: ArrayLike, *, bits: Bits | None = None) -> Floats:
     given = read(ages)
     if given.whole is None or len(given.shape) != 1:
         raise OutOfDomain("ages must be a sequence of whole numbers.")
-    days = 1 + below(_DAYS, given.size, system() if bits is None else bits)
+    days = 1 + below(_DAYS, given.size, source_of(bits))
     return np.asarray(given.whole + days / _DAYS)

@@ -13,7 +13,7 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.mechanisms.values import read
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Floats
 from discreet.queries.intervals.interval import Interval, IntervalForecast, Payer
 from discreet.queries.intervals.planning import column_of, setting
@@ -72,7 +72,7 @@ class DifferenceInterval(Mechanism):
 
         An ``account`` pays before either is read.
         """
-        source = system() if bits is None else bits
+        source = source_of(bits)
         if account is None:
             return self.inner.release(self._both(first, second), bits=source)
         with account.reserve(self.guarantee, label=label, private=source.private):

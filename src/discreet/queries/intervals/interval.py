@@ -14,7 +14,7 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import OutOfDomain
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.mechanisms.values import read
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Floats
 
 
@@ -118,7 +118,7 @@ class IntervalPlan(Mechanism):
         label: str = "interval",
     ) -> Interval:
         """The interval for one private column; an ``account`` pays before the column is read."""
-        source = system() if bits is None else bits
+        source = source_of(bits)
         if account is None:
             return self._one(values, source)
         with account.reserve(self.guarantee, label=label, private=source.private):

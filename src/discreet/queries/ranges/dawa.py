@@ -17,7 +17,7 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core import check, events
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.relation import Relation, trusted
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.law import Floats, Ints
 from discreet.queries.budget import Budget
@@ -94,7 +94,7 @@ class Partition:
 
     def release(self, counts: Ints, *, bits: Bits | None = None) -> Ints:
         """The first cell of each bucket."""
-        source = system() if bits is None else bits
+        source = source_of(bits)
         costs = self.costs(counts)
         flat = np.concatenate(costs)
         noisy = flat + self.noise.sample(len(flat), source)
@@ -191,7 +191,7 @@ class Dawa:
         cells = np.asarray(counts)
         if cells.shape != (self.domain.size,) or cells.dtype.kind not in "iu":
             raise OutOfDomain(f"counts must be {self.domain.size} integers, one for each cell.")
-        source = system() if bits is None else bits
+        source = source_of(bits)
         exact = np.clip(cells, 0, LARGEST_COUNT).astype(np.int64)
         starts = self.partition.release(exact, bits=source)
         lengths = np.diff(np.append(starts, len(exact)))

@@ -14,7 +14,7 @@ from discreet.core import check, events
 from discreet.core.errors import OutOfDomain
 from discreet.core.relation import Relation
 from discreet.mechanisms.additive import Additive
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.law import Floats, Ints
@@ -74,7 +74,7 @@ class Design:
 
     def measured(self, cells: Ints, bits: Bits | None) -> dict[str, Any]:
         """The fields of a release: noisy integers, with all that is known of them."""
-        source = system() if bits is None else bits
+        source = source_of(bits)
         # A cell below zero is none: bounding it moves no pair of data sets apart.
         exact = self.strategy.measure(np.clip(cells, 0, np.iinfo(np.int64).max).astype(np.int64))
         noisy = [

@@ -15,7 +15,7 @@ from discreet.core.relation import Relation, trusted
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.laplace import laplace
 from discreet.mechanisms.selection import Exponential, exponential
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Floats, Ints
 from discreet.queries.budget import Budget
 from discreet.queries.ranges.aware import NO_PRIOR_ERROR, AwareRelease
@@ -91,7 +91,7 @@ class Mwem:
         cells = np.asarray(counts)
         if cells.shape != self.grid.shape or cells.dtype.kind not in "iu":
             raise OutOfDomain(f"counts must be an array of {self.grid.shape} integers.")
-        source = system() if bits is None else bits
+        source = source_of(bits)
         most = _LARGEST_TOTAL // self.grid.size
         ends = self._rectangles()
         table = corners(np.clip(cells, 0, most).astype(np.float64))

@@ -23,7 +23,7 @@ from discreet.core.exact import Number
 from discreet.mechanisms.local.oracle import Oracle
 from discreet.mechanisms.local.randomiser import Randomiser, Reports, Tally
 from discreet.mechanisms.mechanism import Certificate
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Ints
 from discreet.noise.uniform import below
 from discreet.queries.ranges import domain as domains
@@ -97,7 +97,7 @@ class LocalGrid(Randomiser):
     def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
         """The report of each client. ``value`` maps each attribute to the clients' labels."""
         cells = self._cells(value)
-        source = system() if bits is None else bits
+        source = source_of(bits)
         rows = np.zeros((len(cells[self.domains[0][0]]), self.width), dtype=np.uint8)
         for start in range(0, len(rows), _CHUNK):
             part = rows[start : start + _CHUNK]

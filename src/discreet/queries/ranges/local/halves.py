@@ -15,7 +15,7 @@ from discreet.mechanisms.local.coin import coin_check
 from discreet.mechanisms.local.hadamard import walsh_hadamard
 from discreet.mechanisms.local.randomiser import Randomiser, Reports, Tally, codes
 from discreet.mechanisms.mechanism import Certificate
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Floats, Ints, floats
 from discreet.noise.uniform import below, bernoulli_real
 
@@ -59,7 +59,7 @@ class Halves(Randomiser):
 
     def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
         halves = codes(value, 2 * self.pairs)
-        source = system() if bits is None else bits
+        source = source_of(bits)
         rows = below(self.pairs, len(halves), source)
         lies = bernoulli_real(self._lie, len(halves), source)
         signs = np.bitwise_count(rows & (halves >> 1)) + halves + lies & 1

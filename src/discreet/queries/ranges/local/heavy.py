@@ -25,7 +25,7 @@ from discreet.core.exact import Number
 from discreet.mechanisms.local.hashing import Hashing, olh
 from discreet.mechanisms.local.randomiser import Randomiser, Reports, Tally
 from discreet.mechanisms.mechanism import Certificate
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Floats, Ints
 from discreet.noise.uniform import below
 from discreet.queries.ranges.local.found import Found
@@ -106,7 +106,7 @@ class HeavyHitters(Randomiser):
     def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
         """The report of each client: a group in one byte, and the noisy cell of its prefix."""
         rows = texts(cast("Iterable[str | bytes]", value), self.length)
-        source = system() if bits is None else bits
+        source = source_of(bits)
         reports = np.empty((len(rows), self.width), dtype=np.uint8)
         for start in range(0, len(rows), _CHUNK):
             part = slice(start, start + _CHUNK)

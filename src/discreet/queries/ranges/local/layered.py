@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.mechanisms.local.randomiser import Randomiser, Reports, Tally
 from discreet.mechanisms.mechanism import Certificate
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Ints
 from discreet.noise.uniform import below
 from discreet.queries.ranges.domain import Bins, Domain
@@ -83,7 +83,7 @@ class Layered(Randomiser):
     def encode(self, value: ArrayLike, *, bits: Bits | None = None) -> Reports:
         """The report of each client. ``value`` holds labels of the domain."""
         cells = place(self.domain, value)
-        source = system() if bits is None else bits
+        source = source_of(bits)
         rows = np.zeros((len(cells), self.width), dtype=np.uint8)
         for start in range(0, len(cells), _CHUNK):
             here = cells[start : start + _CHUNK]

@@ -15,7 +15,7 @@ from scipy.linalg import qr, solve_triangular
 from discreet.core.check import count
 from discreet.core.errors import InvalidArgument
 from discreet.mechanisms.local.wave import SquareWave
-from discreet.noise.bits import Bits, system
+from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Floats, Ints
 
 _MOST_CELLS = 4096
@@ -79,7 +79,7 @@ def simulated_error(
     if guess.shape != (wave.cells,) or not (guess >= 0).all() or not 0 < guess.sum() < np.inf:
         raise InvalidArgument(f"shares must be {wave.cells} numbers, none negative, not all zero.")
     guess = guess / guess.sum()
-    rng = np.random.Generator(np.random.Philox((system() if bits is None else bits).words(2)))
+    rng = np.random.Generator(np.random.Philox(source_of(bits).words(2)))
     errors = np.empty(repeated)
     for run in range(repeated):
         clients = rng.multinomial(n, guess)
