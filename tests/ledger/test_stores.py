@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 
 import pytest
 
@@ -30,6 +31,7 @@ def test_a_password_is_never_shown():
     with pytest.raises(StoreFailure) as caught:
         discreet.Ledger("postgresql://me:canary@127.0.0.1:9/none")
     assert "canary" not in f"{caught.value!r}{caught.value.__cause__}"
+    assert "Is the server up" in str(caught.value)
     assert caught.value.__suppress_context__
 
 
@@ -66,8 +68,46 @@ def test_a_database_of_a_newer_version_is_refused(server):
 
 def test_a_file_that_is_no_ledger_is_refused(tmp_path):
     (tmp_path / "text.db").write_text("not a database, but long enough to be looked at" * 100)
-    with pytest.raises(StoreFailure):
+    with pytest.raises(StoreFailure, match="Name another file"):
         discreet.Ledger(f"sqlite:///{tmp_path}/text.db")
+
+
+def test_a_file_of_another_program_is_refused(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other:
+        other.execute("CREATE TABLE entries (x)")
+    with pytest.raises(StoreFailure, match="made by another program, name another one"):
+        discreet.Ledger(f"sqlite:///{tmp_path}/other.db")
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other:
+        assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("entries",)]
+
+
+def test_a_folder_that_does_not_exist_is_told(tmp_path):
+    with pytest.raises(StoreFailure, match="a folder that exists"):
+        discreet.Ledger(f"sqlite:///{tmp_path}/none/budget.db")
+
+
+def test_a_ledger_that_is_held_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite, "PATIENCE_S", 0.05)
+    path = tmp_path / "budget.db"
+    with discreet.Ledger(f"sqlite:///{path}") as ledger:
+        account = ledger.account("a", limit=discreet.pure(1))
+        with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+            holder.execute("BEGIN EXCLUSIVE")
+            with pytest.raises(StoreFailure, match="Another process holds the file"):
+                account.charge(discreet.pure(0.5), label="one")
+        account.charge(discreet.pure(1), label="all")  # nothing had been spent
+
+
+@pytest.mark.postgres
+def test_a_user_without_rights_is_told(server):
+    import psycopg
+
+    url = server.empty()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS guest")
+        connection.execute("CREATE ROLE guest LOGIN")
+    with pytest.raises(StoreFailure, match="state 42501. Let this user create a schema"):
+        discreet.Ledger(url.replace("ledger@", "guest@"))
 
 
 def test_without_psycopg_the_message_says_what_to_install():

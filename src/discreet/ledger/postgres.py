@@ -13,6 +13,15 @@ from discreet.ledger.store import Pool, Session, StoreFailure, Value, check_vers
 Connection: TypeAlias = Any  # psycopg is an extra; it is not imported for its types
 MIGRATION_LOCK = 0x64697363  # "disc": one opener migrates at a time
 
+# By how the state begins; without one there was no connection.
+_REMEDIES = {
+    "none": " Is the server up, and does the address name its host, database, user and password?",
+    "42501": " Let this user create a schema and its tables.",
+    "53": " The server lacks connections, memory or disk: make room, then ask again.",
+    "55P03": " Somebody holds the ledger: ask again.",
+    "57": " The server stops or starts: ask again.",
+}
+
 _FIRST = """
 CREATE TABLE accounts (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -176,8 +185,10 @@ def _own_errors() -> Iterator[None]:
         yield
     except psycopg.Error as error:
         # The text could quote a label or the address with its password.
+        state = error.sqlstate or "none"
+        remedy = next((text for start, text in _REMEDIES.items() if state.startswith(start)), "")
         raise StoreFailure(
-            f"PostgreSQL refused: {type(error).__name__}, state {error.sqlstate}."
+            f"PostgreSQL refused: {type(error).__name__}, state {state}.{remedy}"
         ) from None
 
 

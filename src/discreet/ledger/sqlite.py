@@ -14,6 +14,15 @@ from discreet.ledger.store import Pool, Session, StoreFailure, Value, check_vers
 
 PATIENCE_S = 60.0
 
+_REMEDIES = {
+    sqlite3.SQLITE_BUSY: " Another process holds the file: end it, or ask again.",
+    sqlite3.SQLITE_CANTOPEN: " Name a file in a folder that exists and may be written to.",
+    sqlite3.SQLITE_ERROR: " If the file was made by another program, name another one.",
+    sqlite3.SQLITE_FULL: " Make room on the disk, then ask again.",
+    sqlite3.SQLITE_NOTADB: " Name another file: this one was made by another program.",
+    sqlite3.SQLITE_READONLY: " Let this user write to the file and to its folder.",
+}
+
 _FIRST = """
 CREATE TABLE accounts (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -177,7 +186,8 @@ def _own_errors() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise StoreFailure(f"SQLite refused: {error}.") from None
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the higher bits say how exactly
+        raise StoreFailure(f"SQLite refused: {error}.{_REMEDIES.get(code, '')}") from None
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -27,6 +27,7 @@ from discreet.queries.ranges.local.shuffled import parts_of, shuffled_ranges
 from discreet.queries.ranges.local.tree import flat, tree
 from discreet.queries.ranges.noise import price
 from discreet.queries.ranges.optimise import optimal_blocks
+from discreet.queries.ranges.question import WORKLOADS
 from discreet.queries.ranges.strategy import Contribution
 from tests.laws import ALPHA
 from tests.queries.local.messages import message_laws
@@ -281,3 +282,20 @@ def test_the_central_rung_is_as_high_as_simulated(ladder):
     # Laplace noise has heavier tails: twice that again.
     z = stats.norm.isf(ALPHA / 2)
     assert np.mean(squares) == pytest.approx(rung.mean, rel=z * math.sqrt(4 / rounds))
+
+
+@pytest.mark.parametrize("build", [haar, optimal_tree])
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [("short", WORKLOADS["short"]()), ([(1, 4), (9, 12)], w.ranges([(0, 3), (8, 11)]))],
+)
+def test_a_workload_may_be_told_in_words(build, words, meant):
+    domain = integers(1, 12)
+    one, other = (build(domain=domain, epsilon=1, workload=asked) for asked in (words, meant))
+    assert one == other
+
+
+@pytest.mark.parametrize("build", [haar, optimal_tree])
+def test_an_unknown_workload_is_refused_by_name(build):
+    with pytest.raises(InvalidArgument, match="workload must be one of all, points"):
+        build(domain=integers(1, 12), epsilon=1, workload="x")

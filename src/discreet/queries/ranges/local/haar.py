@@ -19,8 +19,9 @@ from discreet.queries.ranges.local.halves import Halves
 from discreet.queries.ranges.local.law import HaarLaw
 from discreet.queries.ranges.local.layered import Layered
 from discreet.queries.ranges.local.release import Level, LocalRanges
+from discreet.queries.ranges.question import Asked, workload_of
 from discreet.queries.ranges.strategy import rounded_shares
-from discreet.queries.ranges.workload import Workload, energies
+from discreet.queries.ranges.workload import energies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -99,7 +100,7 @@ def described(*, epsilon: Fraction, domain: dict[str, Any], shares: list[str]) -
     return HaarTree(domain=read(domain), epsilon=epsilon, shares=told)
 
 
-def haar(*, domain: Domain, epsilon: Number, workload: Workload | None = None) -> HaarTree:
+def haar(*, domain: Domain, epsilon: Number, workload: Asked | None = None) -> HaarTree:
     """The Haar wavelet with equally many clients on every level, or the best for a workload.
 
     Proof: the mean variance is ``c^2 sum_j (E_(j-1) - E_j) / (2^j p_j)`` less a constant, so by
@@ -111,7 +112,8 @@ def haar(*, domain: Domain, epsilon: Number, workload: Workload | None = None) -
     height = (domain.size - 1).bit_length()
     shares = (Fraction(1, height),) * height
     if workload is not None:
-        held = energies(workload, domain.size, [1 << j for j in range(height + 1)])
+        asked = workload_of(workload, domain)
+        held = energies(asked, domain.size, [1 << j for j in range(height + 1)])
         weights = np.sqrt(np.maximum(-np.diff(held), 1e-30) / 2.0 ** np.arange(1, height + 1))
         shares = rounded_shares(weights)
     return HaarTree(domain=domain, epsilon=check.positive("epsilon", epsilon), shares=shares)

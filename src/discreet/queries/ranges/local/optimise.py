@@ -14,6 +14,7 @@ from discreet.queries.ranges.domain import Domain
 from discreet.queries.ranges.local.choice import Oracles
 from discreet.queries.ranges.local.law import BlocksLaw
 from discreet.queries.ranges.local.tree import Tree, blocks
+from discreet.queries.ranges.question import Asked, workload_of
 from discreet.queries.ranges.strategy import rounded_shares
 from discreet.queries.ranges.workload import Workload, energies
 
@@ -25,7 +26,7 @@ def optimal_tree(
     *,
     domain: Domain,
     epsilon: Number,
-    workload: Workload,
+    workload: Asked,
     oracle: Oracles = None,
     report_bits: int | None = None,
 ) -> Tree:
@@ -41,6 +42,7 @@ def optimal_tree(
     if domain.size < 2:
         raise InvalidArgument("a domain needs at least two cells: with one, all is known.")
     check.positive("epsilon", epsilon)
+    workload = workload_of(workload, domain)
     # Of the largest blocks that fill up the domain alike, the largest one offers all levels.
     tops = {-(-domain.size // block) * block: block for block in _powers(domain.size)}
     best: tuple[float, Tree] | None = None

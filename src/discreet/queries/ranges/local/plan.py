@@ -145,19 +145,19 @@ def plan_local(
 
 
 def _randomisers(
-    domain: Domain, workload: Workload, epsilon: Fraction, bits: int | None
+    domain: Domain, workload: Workload, epsilon: Fraction, report_bits: int | None
 ) -> Iterator[Tree | HaarTree]:
-    yield from _trees(domain, workload, epsilon, bits)
+    yield from _trees(domain, workload, epsilon, report_bits)
     for levels in (None, workload):
         made = haar(domain=domain, epsilon=epsilon, workload=levels)
-        if bits is None or 8 * made.width <= bits:
+        if report_bits is None or 8 * made.width <= report_bits:
             yield made
 
 
 def _trees(
-    domain: Domain, workload: Workload, epsilon: Fraction, bits: int | None
+    domain: Domain, workload: Workload, epsilon: Fraction, report_bits: int | None
 ) -> Iterator[Tree]:
-    room = LONGEST if bits is None else bits
+    room = LONGEST if report_bits is None else report_bits
     for oracle in (None, *_ORACLES):
         try:
             yield optimal_tree(
