@@ -84,6 +84,8 @@ class Trials:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Measure the tests that are new, then try every mutant."""
         sys.setprofile(None)
+        if session.testsfailed:
+            raise session.Interrupted("Some tests cannot be read: mend them first.")
         for path in {trial.path for trial in self.trials}:
             importlib.import_module(module_name(path))
         self._items = grouped(session)

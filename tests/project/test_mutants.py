@@ -75,14 +75,7 @@ NOTICES = "tests/core/test_exact.py::test_checks_know_their_ends"
 DOES_NOT = "tests/core/test_exact.py::test_floats_are_read_as_typed"
 
 
-@pytest.mark.parametrize("planted", [False, True])
-def test_a_mutant_is_noticed_exactly_if_a_test_fails(tmp_path, planted):
-    tried = [
-        (OPEN, [DOES_NOT, NOTICES], "killed"),
-        (OPEN, [DOES_NOT], "survived"),
-        (CLOSED, [DOES_NOT, NOTICES], "survived"),
-        (OPEN, ["tests/core/test_exact.py::test_that_is_gone"], "untested"),
-    ]
+def fates(tmp_path, tried, file="tests/core/test_exact.py", *, planted=False):
     program = f"""
 import pathlib, pytest
 from mutation.child import OPTIONS
@@ -94,18 +87,36 @@ text = path.read_text()
 trials = [
     Trial(path=path, before=text, after=text.replace({CLOSED!r}, new), tests=frozenset(tests),
           planted={planted})
-    for new, tests, _ in {tried!r}
+    for new, tests in {tried!r}
 ]
 plugin = Trials(trials, Durations(pathlib.Path({str(tmp_path)!r}, "durations.json")),
                 lambda number, fate: print("fate", fate))
-pytest.main([*OPTIONS, "tests/core/test_exact.py"], plugins=[plugin])
+raise SystemExit(pytest.main([*OPTIONS, {str(file)!r}], plugins=[plugin]))
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, check=True, cwd=ROOT, text=True
+        [sys.executable, "-c", program], capture_output=True, check=False, cwd=ROOT, text=True
     )
     words = done.stdout.split()
-    fates = [words[i + 1] for i, word in enumerate(words) if word == "fate"]
-    assert fates == [expected for *_, expected in tried]
+    return done.returncode, [words[i + 1] for i, word in enumerate(words) if word == "fate"]
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_a_mutant_is_noticed_exactly_if_a_test_fails(tmp_path, planted):
+    tried = {
+        (OPEN, (DOES_NOT, NOTICES)): "killed",
+        (OPEN, (DOES_NOT,)): "survived",
+        (CLOSED, (DOES_NOT, NOTICES)): "survived",
+        (OPEN, ("tests/core/test_exact.py::test_that_is_gone",)): "untested",
+    }
+    assert fates(tmp_path, list(tried), planted=planted) == (0, list(tried.values()))
+
+
+def test_nothing_is_tried_while_a_test_cannot_be_read(tmp_path):
+    broken = tmp_path / "test_broken.py"
+    broken.write_text("import a_module_that_is_not_there\n")
+    code, found = fates(tmp_path, [(OPEN, (NOTICES,))], broken)
+    assert code == pytest.ExitCode.INTERRUPTED
+    assert found == []
 
 
 @pytest.mark.parametrize("room", ROOMS)
