@@ -16,6 +16,7 @@ from discreet.leakage import (
     published_sound,
     range_cases,
     regression_cases,
+    statistic_cases,
     variants,
 )
 from discreet.leakage import catalogue as own
@@ -85,7 +86,8 @@ def audit(
 def registered() -> tuple[Case, ...]:
     """Our own mechanisms, the sparse vector variants, and what must be caught."""
     good_variants = (case for case in variants.cases() if not case.broken)
-    ours = (*own.cases(), *local_cases.cases(), *personal_cases.cases())
+    columns = (*own.cases(), *statistic_cases.cases())
+    ours = (*columns, *local_cases.cases(), *personal_cases.cases())
     theses = (*range_cases.cases(), *published_cases.published(), *published_sound.cases())
     return (*ours, *good_variants, *broken.cases(), *theses, *regression_cases.cases())
 

@@ -6,11 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from discreet.leakage.attacks import Claimed
 from discreet.leakage.exact import Pair
+from discreet.noise.bits import seeded
 
 Draw: TypeAlias = Callable[[Any, int, int], object]
 """``draw(input, n, seed)`` returns n independent outputs: a simulation, never a release."""
+
+ONE_BY_ONE = 2_000
+"""Outputs where each is a release of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,4 +61,25 @@ def broken_case(
         broken=True,
         samples=samples,
         why=why,
+    )
+
+
+def one_by_one(
+    name: str,
+    release: Callable[..., Any],
+    left: object,
+    right: object,
+    *,
+    claimed: Claimed,
+    laws: Callable[[], Pair] | None = None,
+    samples: int = ONE_BY_ONE,
+) -> Case:
+    """``release(data, bits=...)`` answers once, with a number or several."""
+
+    def draw(data: Any, n: int, seed: int) -> object:
+        bits = seeded(seed)
+        return np.array([release(data, bits=bits) for _ in range(n)])
+
+    return Case(
+        name=name, claimed=claimed, draw=draw, left=left, right=right, laws=laws, samples=samples
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.core.relation import Relation
 from discreet.leakage import exact
-from discreet.leakage.case import Case
+from discreet.leakage.case import Case, one_by_one
 from discreet.leakage.lattice import discrete_laplace
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.best import best_additive
@@ -25,8 +25,6 @@ from discreet.mechanisms.smooth import Noise, smooth
 from discreet.mechanisms.weighted import weighted
 from discreet.noise.bits import Bits, seeded
 
-ONE_BY_ONE = 2_000
-"""Outputs where each is a release of its own."""
 _FEW = (0.0,) * 3 + (1.0,) * 2
 _MORE = (0.0,) * 4 + (1.0,)
 
@@ -45,9 +43,7 @@ def _sensitivities() -> tuple[Case, ...]:
         _additive("mean by (upper - lower)/n", mean, -1.0, -0.6),
         _additive("deviation by R/sqrt(n)", deviation, 0.0, 0.2),
         _additive("Gaussian noise, exact", gaussian(sensitivity=10, epsilon=1, delta=1e-5), 0, 10),
-        _one_by_one(
-            "best additive noise for mixed noise", mixed.release, 0, 1, claimed=(1.0, 1e-3)
-        ),
+        one_by_one("best additive noise for mixed noise", mixed.release, 0, 1, claimed=(1.0, 1e-3)),
     )
 
 
@@ -64,17 +60,17 @@ def _medians() -> tuple[Case, ...]:
         _median("median by smooth sensitivity", epsilon=1),
         _median("median by smooth sensitivity, Laplace", epsilon=6, delta=0.05),
         _median("median by smooth sensitivity, Gaussian", epsilon=8, delta=0.1, noise="gaussian"),
-        _one_by_one("median by weighted sensitivity", share.release, _FEW, _MORE,
+        one_by_one("median by weighted sensitivity", share.release, _FEW, _MORE,
                     claimed=(4.0, 0.08)),
-        _one_by_one("median by propose, test, release", proposed, _FEW, _MORE,
+        one_by_one("median by propose, test, release", proposed, _FEW, _MORE,
                     claimed=(1.0, 0.01)),
-        _one_by_one("median by choice", choice.release, _FEW, _MORE, claimed=(1.0, 0.0)),
+        one_by_one("median by choice", choice.release, _FEW, _MORE, claimed=(1.0, 0.0)),
     )  # fmt: skip
 
 
 def _median(name: str, *, epsilon: int, delta: float = 0.0, noise: Noise | None = None) -> Case:
     mechanism = smooth(lower=0, upper=1, rows=5, epsilon=epsilon, delta=delta, noise=noise)
-    return _one_by_one(name, mechanism.release, _FEW, _MORE, claimed=(float(epsilon), delta))
+    return one_by_one(name, mechanism.release, _FEW, _MORE, claimed=(float(epsilon), delta))
 
 
 def _bounded() -> tuple[Case, ...]:
@@ -85,7 +81,7 @@ def _bounded() -> tuple[Case, ...]:
         return {k: m / math.fsum(mass) for k, m in enumerate(mass)}
 
     return (
-        _one_by_one("bounded Laplace, its own scale", mechanism.release, 0, 1, claimed=(1.0, 0.0),
+        one_by_one("bounded Laplace, its own scale", mechanism.release, 0, 1, claimed=(1.0, 0.0),
                     laws=lambda: exact.pair(law(0), law(1))),
     )  # fmt: skip
 
@@ -104,9 +100,9 @@ def _blocks() -> tuple[Case, ...]:
             (0, 1),
             laws=lambda: exact.product(double.swapped(), double),
         ),
-        _one_by_one("blocks of values, both bins paid", bins.release, (0.199,), (0.399,),
+        one_by_one("blocks of values, both bins paid", bins.release, (0.199,), (0.399,),
                     claimed=(1.0, 0.0)),
-        _one_by_one("subsample and aggregate, clamped", groups.release, (0.0,) * 4,
+        one_by_one("subsample and aggregate, clamped", groups.release, (0.0,) * 4,
                     (0.0,) * 4 + (10.0,), claimed=(1.0, 0.0)),
     )  # fmt: skip
 
@@ -125,24 +121,4 @@ def _additive(
 
     return Case(
         name=name, claimed=mechanism.guarantee, draw=draw, left=left, right=right, laws=laws
-    )
-
-
-def _one_by_one(
-    name: str,
-    release: Callable[..., Any],
-    left: Any,
-    right: Any,
-    *,
-    claimed: tuple[float, float],
-    laws: Callable[[], exact.Pair] | None = None,
-) -> Case:
-    """``release(data, bits=...)`` answers once."""
-
-    def draw(data: Any, n: int, seed: int) -> object:
-        bits = seeded(seed)
-        return np.array([release(data, bits=bits) for _ in range(n)])
-
-    return Case(
-        name=name, claimed=claimed, draw=draw, left=left, right=right, laws=laws, samples=ONE_BY_ONE
     )

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from importlib.util import find_spec
 
 from rich.console import Console
 from rich.progress import Progress
@@ -60,11 +61,21 @@ def chosen(
 ) -> list[Case]:
     """The cases whose name contains one of ``names`` (all without names), of those registered."""
     cases = [
-        case for case in (registered() if among is None else among) if _asked(case.name, names)
+        case for case in (everything() if among is None else among) if _asked(case.name, names)
     ]
     if need and not cases:
         raise InvalidArgument(f"No case is called {' or '.join(names)}: see discreet audit --list.")
     return cases
+
+
+def everything() -> tuple[Case, ...]:
+    """All that is registered, and the models where they can be used."""
+    if find_spec("sklearn") is None:
+        Console(stderr=True).print("Models are left out: pip install 'discreet[models]'.")
+        return registered()
+    from discreet.apps.cli import model_cases
+
+    return (*registered(), *model_cases.cases())
 
 
 def _asked(name: str, names: Sequence[str]) -> bool:

@@ -1,0 +1,197 @@
+"""Models and bridges for the audit: `leakage` knows neither, so they are attacked from here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.stats import binom
+
+from discreet import disclosure, learned
+from discreet.accounting.guarantee import Guarantee, pure, zcdp
+from discreet.core.relation import Relation
+from discreet.leakage import exact
+from discreet.leakage.case import Case, one_by_one
+from discreet.models.pate.aggregate import Confident
+from discreet.models.pate.assignment import UNITS
+from discreet.models.pate.laplace import LaplaceMax
+from discreet.models.regression import PrivateLinearRegression
+from discreet.models.sgd import PrivateLogisticRegression
+from discreet.models.sgd.full_batch import noisy_descent
+from discreet.models.sgd.laplace_steps import laplace_descent
+from discreet.models.sgd.objectives import Logistic
+from discreet.models.sgd.perturbed import output_perturbation
+from discreet.noise.bits import Bits, seeded
+from discreet.noise.gaussian import DiscreteGaussian
+
+_FITS = 500
+"""Fits, each of a model of its own."""
+_ROWS = 8
+Records = tuple[tuple[float, float], ...]
+"""A regressor and a target each."""
+_QUIET: Records = ((0.0, 0.0), (0.0, 1.0)) * (_ROWS // 2)
+_ADDED: Records = (*_QUIET, (1.0, 1.0))
+# The target of one record, as far out as it may be, is replaced.
+_NO: Records = (*_QUIET[:-1], (1.0, 0.0))
+_YES: Records = (*_QUIET[:-1], (1.0, 1.0))
+
+
+def cases() -> tuple[Case, ...]:
+    """Each on neighbours that move it far."""
+    return (*_votes(), *_descents(), *_estimators(), _learned(), *_bridges())
+
+
+# ── teachers that vote ────────────────────────────────────────────────────────────────────────
+
+
+def _votes() -> tuple[Case, ...]:
+    """One owner's teacher turns its whole vote: units of it leave one class and reach another."""
+    rule = Confident(threshold=6, sigma_threshold=2, sigma_votes=2)
+    tied, turned = (5 * UNITS, 5 * UNITS), (4 * UNITS, 6 * UNITS)
+
+    def asked(counts: Sequence[int], n: int, seed: int) -> object:
+        return rule.ask(np.tile(counts, (n, 1)), bits=seeded(seed)).astype(np.int64)
+
+    def law(counts: Sequence[int]) -> dict[int, float]:
+        noise = DiscreteGaussian(square=Fraction((2 * UNITS) ** 2))
+        below = float(noise.cdf(6 * UNITS - 1 - max(counts)))
+        return {0: below, 1: 1 - below}
+
+    def answered(way: Confident | LaplaceMax, counts: Sequence[int], n: int, seed: int) -> object:
+        return way.answers(np.tile(counts, (n, 1)), bits=seeded(seed))
+
+    def voted(name: str, way: Confident | LaplaceMax, claimed: Guarantee) -> Case:
+        return Case(
+            name=name, claimed=claimed, draw=partial(answered, way), left=tied, right=turned
+        )
+
+    return (
+        Case(
+            name="PATE, whether a question is answered",
+            claimed=zcdp(Fraction(1, 8)),
+            draw=asked,
+            left=tied,
+            right=turned,
+            laws=lambda: exact.pair(law(tied), law(turned)),
+        ),
+        voted("PATE, the answer", rule, zcdp(Fraction(1, 4))),
+        voted("PATE, the answer with Laplace noise", LaplaceMax(scale=2), pure(1)),
+    )
+
+
+# ── descent ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _descents() -> tuple[Case, ...]:
+    loss = Logistic(l2=0.5)
+    one = Relation.REPLACE_ONE
+    pure_steps = laplace_descent(
+        loss, features=1, rows=_ROWS, row_norm=1, epsilon=4, steps=3, relation=one
+    )
+    last = noisy_descent(loss, features=1, rows=_ROWS, row_norm=1, mu=2, steps=3)
+    minimiser = output_perturbation(
+        loss, features=1, rows=_ROWS, row_norm=1, epsilon=4, relation=one
+    )
+    return tuple(
+        one_by_one(name, partial(_released, made.release), _NO, _YES, claimed=made.guarantee)
+        for name, made in (
+            ("descent with Laplace noise", pure_steps),
+            ("descent, the last iterate", last),
+            ("noise on a minimiser", minimiser),
+        )
+    )
+
+
+def _released(release: Callable[..., Any], records: Records, *, bits: Bits) -> Any:
+    x, y = np.array(records).T
+    return release(x[:, None], y, bits=bits)
+
+
+# ── estimators ────────────────────────────────────────────────────────────────────────────────
+
+
+def _estimators() -> tuple[Case, ...]:
+    line = partial(
+        PrivateLinearRegression, epsilon=4, delta=1e-3, bounds=(0, 1), target_bounds=(0, 1)
+    )
+    curve = partial(
+        PrivateLogisticRegression,
+        epsilon=4,
+        delta=1e-3,
+        bounds=[(0, 1)],
+        rows=_ROWS,
+        classes=[0, 1],
+        steps=5,
+        rate=1,
+    )
+    return (_fits("linear regression", line), _fits("logistic regression by descent", curve))
+
+
+def _fits(name: str, make: Callable[..., Any]) -> Case:
+    def fitted(records: Records, *, bits: Bits) -> Any:
+        x, y = np.array(records).T
+        model = make(bits=bits).fit(x[:, None], y)
+        return *np.ravel(model.coef_), *np.ravel(model.intercept_)
+
+    x, y = np.array(_QUIET).T
+    claimed = make(bits=seeded(0)).fit(x[:, None], y).guarantee_
+    return one_by_one(name, fitted, _QUIET, _ADDED, claimed=claimed, samples=_FITS)
+
+
+# ── learned from public data, and bridges from disclosure control ─────────────────────────────
+
+
+def _learned() -> Case:
+    public = np.random.default_rng(7).integers(0, 11, (60, 3)).astype(np.float64)
+    made = learned.wrap(
+        lambda entries: float(np.sum(entries)),
+        public_inputs=public,
+        metric="record",
+        epsilon=2,
+        bounds=(0, 30),
+    )
+    return one_by_one(
+        "a function with learned ranges",
+        made.release,
+        (0.0, 5.0, 5.0),
+        (10.0, 5.0, 5.0),
+        claimed=made.guarantee,
+    )
+
+
+def _bridges() -> tuple[Case, ...]:
+    points = disclosure.private_points(edges=(0, 1, 2), epsilon=1)
+    rows = disclosure.sampled_table(
+        columns={"x": disclosure.at(disclosure.categories(), 0)},
+        rate=Fraction(1, 2),
+        k=3,
+        epsilon=2,
+    )
+
+    def counted(values: Sequence[float], *, bits: Bits) -> Any:
+        return points.release(values, bits=bits).counts
+
+    def shown(many: int, *, bits: Bits) -> int:
+        return len(rows.release(pl.DataFrame({"x": ["a"] * many}), bits=bits))
+
+    def law(many: int) -> dict[int, float]:
+        """A group of fewer than three is left out."""
+        masses = np.asarray(binom.pmf(range(many + 1), many, 0.5))
+        return {0: float(masses[:3].sum())} | {k: float(masses[k]) for k in range(3, many + 1)}
+
+    return (
+        one_by_one("points in bins", counted, (0.5,) * 3, (0.5,) * 4, claimed=points.guarantee),
+        one_by_one(
+            "rows of a sample",
+            shown,
+            5,
+            6,
+            claimed=(2.0, float(rows.delta)),
+            laws=lambda: exact.pair(law(5), law(6)),
+            samples=_FITS,
+        ),
+    )

@@ -1,0 +1,82 @@
+"""Every mechanism of the package is attacked by `discreet audit`, models and bridges too."""
+
+import dataclasses
+import functools
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import discreet
+from discreet.apps.cli import model_cases
+from discreet.apps.cli.audit import everything
+from discreet.leakage.auditing import FAMILY, audit_case
+from discreet.leakage.case import Case
+from discreet.mechanisms.mechanism import Mechanism
+
+# What lets numbers out; of an interval that is planned, also many at once.
+VERBS = ("release", "encode", "answer", "answers", "choose")
+MODELS = {case.name: case for case in model_cases.cases()}
+
+
+def subclasses(kind):
+    for one in kind.__subclasses__():
+        yield one
+        yield from subclasses(one)
+
+
+def mechanisms():
+    for module in pkgutil.walk_packages(discreet.__path__, "discreet."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    return set(subclasses(Mechanism))
+
+
+def test_every_mechanism_is_attacked(monkeypatch):
+    kinds, seen = mechanisms(), set()
+
+    def watched(method):
+        @functools.wraps(method)
+        def called(self, *arguments, **named):
+            seen.add(type(self))
+            return method(self, *arguments, **named)
+
+        return called
+
+    for kind in kinds:
+        for verb in VERBS:
+            if inspect.isfunction(kind.__dict__.get(verb)):
+                monkeypatch.setattr(kind, verb, watched(kind.__dict__[verb]))
+    for case in everything():
+        case.draw(case.left, 2, 1)
+    names = {f"{kind.__module__}.{kind.__name__}" for kind in kinds if not inspect.isabstract(kind)}
+    assert len(names) > 40
+    assert names - {f"{kind.__module__}.{kind.__name__}" for kind in seen} == set()
+
+
+def test_names_are_their_own():
+    names = [case.name for case in everything()]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("case", MODELS.values(), ids=lambda case: case.name)
+def test_no_model_is_accused(case: Case) -> None:
+    row = audit_case(case, failure=FAMILY / 100, samples=min(case.samples, 300), seed=5)
+    assert row.verdict in ("holds", "not refuted")
+
+
+@pytest.mark.parametrize(
+    ("name", "claim"),
+    [
+        ("PATE, whether a question is answered", (0.1, 0.0)),
+        ("PATE, the answer", (0.1, 0.0)),
+        ("a function with learned ranges", (0.2, 0.0)),
+        ("points in bins", (0.1, 0.0)),
+    ],
+)
+def test_a_smaller_claim_is_refuted(name, claim):
+    case = MODELS[name]
+    wrong = dataclasses.replace(case, claimed=claim, laws=None, broken=True)
+    samples = min(case.samples, 20_000)
+    assert audit_case(wrong, failure=FAMILY, samples=samples, seed=5).verdict == "BROKEN"

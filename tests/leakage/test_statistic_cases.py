@@ -1,0 +1,33 @@
+"""Statistics, intervals and a panel in the audit: none is accused, and laws are listed whole."""
+
+import dataclasses
+
+import pytest
+
+from discreet.leakage import exact
+from discreet.leakage.auditing import FAMILY, audit_case
+from discreet.leakage.case import Case
+from discreet.leakage.statistic_cases import cases
+
+CASES = {case.name: case for case in cases()}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
+def test_none_is_accused(case: Case) -> None:
+    samples = min(case.samples, 1_000)
+    row = audit_case(case, failure=FAMILY / 100, samples=samples, seed=5)
+    assert row.verdict in ("holds", "not refuted")
+
+
+@pytest.mark.parametrize("name", ["clamped laplace", "folded laplace", "counts of bins"])
+def test_laws_are_listed_whole_and_use_the_claim(name: str) -> None:
+    laws = CASES[name].laws()
+    assert laws.left.sum() == pytest.approx(1, abs=1e-9)
+    assert laws.right.sum() == pytest.approx(1, abs=1e-9)
+    assert 0.99 < exact.epsilon(laws).upper < 1 + 1e-9
+
+
+def test_half_of_the_noise_is_caught() -> None:
+    case = CASES["clamped laplace"]
+    wrong = dataclasses.replace(case, claimed=(0.5, 0.0), laws=None, broken=True)
+    assert audit_case(wrong, failure=FAMILY, samples=50_000, seed=5).verdict == "BROKEN"
