@@ -55,7 +55,7 @@ class BlockGaussian:
     def rounded(self, values: Floats, exponent: int, bits: Bits) -> Ints:
         """``floor(values / 2**exponent + noise + 1/2)`` for continuous noise, exactly."""
         out = np.empty(len(values), dtype=np.int64)
-        place_bits = max(1, bits.width * 5 // 8)
+        place_bits = bits.width * 5 // 8
         for start in range(0, len(values), CHUNK):
             todo = np.arange(start, min(start + CHUNK, len(values)))
             while todo.size:

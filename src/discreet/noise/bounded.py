@@ -184,11 +184,11 @@ def _power_sum(order: int, upper: int, rate: float) -> float:
     Long sums are integrals from 1/2 to upper + 1/2, less a 24th of the change of the derivative
     (Euler and Maclaurin; the next term is of order rate^4). Beyond 800 scales there is nothing.
     """
-    reach = min(upper, int(800 / rate) + 1)
+    reach = min(upper, 800 / rate)
     if reach <= _LONGEST_SUM:
         k = np.arange(1, reach + 1, dtype=np.float64)
         return float(np.sum(k**order * np.exp(-rate * k)))
-    last = min(reach, 60 / rate) + 0.5
+    last = min(upper, 60 / rate) + 0.5
     ends = np.array([0.5, last])
     panels = np.linspace(0.5, last, 2 + int(last * rate * 2))
     nodes, weights = np.polynomial.legendre.leggauss(16)

@@ -164,7 +164,7 @@ class DiscreteLaplace(Law):
         )
 
     def _decide(self, _index: int, sign: int, uniform: LazyUniform) -> int:
-        first = max(0, math.floor(guess(uniform, self.scale) + self._offset))
+        first = math.floor(guess(uniform, self.scale) + self._offset)
         return sign * invert(uniform, self._magnitude_at_least, first)
 
     def _magnitude_at_least(self, m: int) -> partial[Enclosure]:

@@ -90,8 +90,7 @@ class Law(ABC):
         inside = float(probability("level", level, zero=False, one=False))
         tail = (1 - inside) / 2
         low = self.quantile(tail)
-        high = low if tail >= 0.5 else self._upper_quantile(tail)
-        return low, high
+        return low, max(low, self._upper_quantile(tail))
 
     def _upper_quantile(self, tail: float) -> int:
         """The smallest ``k`` with ``sf(k) <= tail``: exact where 1 - tail is not a double."""

@@ -89,7 +89,7 @@ class Staircase(Law):
             low, high = self.at_least(1 - k, precision)
             return (1 << precision) - high, (1 << precision) - low
         flights, place = divmod(k, self.shift)
-        work = precision + 2 * self.shift.bit_length() + 32
+        work = precision + self.shift.bit_length() + 8
         scale = 1 << work
         ends = [Fraction(end, scale) for end in exp_minus(self.epsilon, work)]
         powers = [Fraction(end, scale) for end in exp_minus(self.epsilon * flights, work)]
