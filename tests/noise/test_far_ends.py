@@ -115,8 +115,8 @@ def test_moments_of_almost_no_bounded_noise(rate):
     assert law.absolute_moment(1) == pytest.approx(2 * math.exp(-rate), rel=1e-12, abs=0)
 
 
-@pytest.mark.parametrize("width", [1, 3, 7])
-def test_sizes_of_stepped_noise_equal_their_sums(width):
+@pytest.mark.parametrize("width", [1, 3, 7, 21])
+def test_stepped_noise_is_the_sum_of_its_places(width):
     law = Stepped([TOTAL // 2, TOTAL // 8, TOTAL // 16, TOTAL // 16], width=width)
     reach = int(law.support[1])
     weights = {
@@ -127,6 +127,13 @@ def test_sizes_of_stepped_noise_equal_their_sums(width):
     for order in (1, 2, 3, 4):
         exact = sum(abs(k) ** order * mass for k, mass in weights.items())
         assert law.absolute_moment(order) == pytest.approx(float(exact), rel=1e-13)
+    tail = Fraction(1)
+    for k in range(-reach, reach + 2):
+        assert law.at_least(k, 40) == (math.floor(tail * 2**40), math.ceil(tail * 2**40))
+        assert law.sf(k - 1) == pytest.approx(float(tail), abs=1e-15)
+        assert law.cdf(k - 1) == pytest.approx(float(1 - tail), abs=1e-15)
+        tail -= weights.get(k, 0)
+        assert law.pmf(k) == pytest.approx(float(weights.get(k, 0)), rel=1e-13)
 
 
 def test_stepped_noise_reaches_two_to_the_61():
@@ -191,6 +198,55 @@ def test_quantiles_of_large_noise_take_few_steps(monkeypatch, law):
     assert law.scale * 6 < high < law.scale * 7
     assert Law.interval(law, 0.998)[1] == pytest.approx(high, rel=0.2)
     assert len(seen) < 1000
+
+
+def ties():
+    """A law whose cumulated probabilities are doubles."""
+    return Stepped([TOTAL // 4, TOTAL // 4, TOTAL // 16, TOTAL // 32, TOTAL // 32])
+
+
+def test_quantiles_of_exactly_a_cumulated_probability():
+    for law in (ties(), Geometric(5), DiscreteLaplace(3), DiscreteGaussian(4)):
+        for k in range(-13, 14):
+            p = float(law.cdf(k))
+            if 0 < p < 1:
+                assert law.quantile(p) == k
+
+
+def test_intervals_of_exactly_a_tail():
+    law = ties()
+    for k in range(4):
+        tail = float(law.sf(k))
+        assert law.interval(1 - 2 * tail) == (-k - 1, k)
+
+
+def test_upper_ends_are_looked_for_beyond_zero():
+    """Here one minus the tail above zero rounds to one minus the tail that is asked for."""
+    law, tail = DiscreteLaplace(Fraction(100, 3655)), 2.0**-53
+    assert law.sf(0) > tail
+    assert law.cdf(0) >= 1 - tail
+    assert law.interval(1 - 2 * tail) == (-1, 1)
+
+
+@pytest.mark.parametrize("bad", [0, 1, 0.0, 1.0])
+def test_no_quantile_or_interval_is_certain(bad):
+    with pytest.raises(InvalidArgument, match="p must"):
+        DiscreteLaplace(3).quantile(bad)
+    with pytest.raises(InvalidArgument, match="level must"):
+        DiscreteLaplace(3).interval(bad)
+
+
+def test_far_outside_the_support_nothing_is_left():
+    for law in (BoundedLaplace(3, lower=-5, upper=12), ties(), Stepped([TOTAL])):
+        low, high = law.support
+        for far in (1, 2, 3, 10, 1e6):
+            assert law.sf(high + far) == law.pmf(high + far) == 0
+            assert law.cdf(low - far) == law.pmf(low - far) == 0
+            assert law.sf(low - far) == law.cdf(high + far) == 1
+
+
+def test_the_last_weights_may_be_zero():
+    assert Stepped([TOTAL - 2, 1, 0]).support == (-2, 2)
 
 
 def test_intervals_of_no_level_hold_one_number():

@@ -8,7 +8,7 @@ import pytest
 
 from discreet.core.exact import exp_minus
 from discreet.noise import bits as bits_module
-from discreet.noise import exponential
+from discreet.noise import exponential, laplace
 from discreet.noise.bits import SeededBits, seeded, system
 from discreet.noise.blocks import BlockGaussian
 from discreet.noise.bounded import BoundedLaplace
@@ -109,6 +109,29 @@ def test_unread_numbers_start_at_nothing():
     assert (lazy.value, lazy.bits) == (0, 0)
     lazy.extend()
     assert (lazy.value, lazy.bits) == (int(SeededBits(3, width=8).words(1)[0]), 8)
+
+
+def test_single_places_take_one_word_a_draw():
+    bits = Asked()
+    Stepped([TOTAL - 2, 1]).sample(300, bits)
+    assert sum(bits.counts) == 300
+
+
+def test_walks_are_not_private():
+    assert enumerate_sampler(lambda bits: bits.private).masses == {False: 1}
+
+
+def test_places_in_a_block_are_all_accepted_by_the_same_rate(monkeypatch):
+    asked = []
+
+    def coins(steps, rate, _bits):
+        asked.append((len(steps), rate))
+        return np.arange(len(steps)) % 2 == len(asked) % 2
+
+    monkeypatch.setattr(laplace, "bernoulli_exp", coins)
+    Geometric(1 << 40).sample(8, seeded(2))
+    assert [count for count, _ in asked][:2] == [8, 4]
+    assert {rate for _, rate in asked} == {Fraction(1, 1 << 40)}
 
 
 def test_cells_have_one_place_unless_told():

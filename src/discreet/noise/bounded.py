@@ -123,7 +123,7 @@ class BoundedLaplace(Law):
         down_low, down_high = one + r_low - l_high - u_high, one + r_high - l_low - u_low
         return (
             (top_low << precision) // down_high,
-            min(1 << precision, ceil_div(top_high << precision, down_low)),
+            ceil_div(top_high << precision, down_low),
         )
 
 
@@ -139,7 +139,7 @@ def sample_between(lower: Ints, upper: Ints, scale: Fraction, bits: Bits) -> Int
     """
     out = np.empty(len(lower), dtype=np.int64)
     t = float(scale)
-    split = min(17, max(1, bits.width // 3))
+    split = min(17, bits.width // 3)
     error = t * (2.0 ** (split - bits.width) + 2.0**-44) + 2.0**-44
     for start in range(0, len(lower), CHUNK):
         stop = min(start + CHUNK, len(lower))

@@ -55,7 +55,7 @@ class _Precision:
         bits = width - 1
         # As far into the tail as the bits reach: a draw must not be refined because it is large.
         spare = bits - 20 - max(0, math.ceil(math.log2(scale)))
-        split = min(40, max(min(17, max(1, bits // 3)), spare))
+        split = min(40, max(min(17, bits // 3), spare))
         relative = 0.51 * 2.0 ** (split - bits)
         return cls(
             half=2.0 ** (63 - width),

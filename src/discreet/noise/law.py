@@ -109,8 +109,7 @@ class Law(ABC):
         """Integers with ``cdf(low) < p <= cdf(high)``."""
         first, last = self.support
         step = 1
-        centre = round(self.mean)
-        low, high = centre - 1, centre
+        low = high = round(self.mean)
         while low >= first and self.cdf(low) >= p:
             low, step = low - step, step * 2
         step = 1

@@ -102,7 +102,7 @@ class Staircase(Law):
             bottoms.append(2 * flight - (1 - b))
         least = (powers[0] * tops[0] / bottoms[1]) * (1 << precision)
         most = (powers[1] * tops[1] / bottoms[0]) * (1 << precision)
-        return math.floor(least), min(math.ceil(most), 1 << precision)
+        return math.floor(least), math.ceil(most)
 
     def moment(self, order: int) -> float:
         return 0.0 if moment_order(order) % 2 else self.absolute_moment(order)
