@@ -55,7 +55,7 @@ class BlockGaussian:
     def rounded(self, values: Floats, exponent: int, bits: Bits) -> Ints:
         """``floor(values / 2**exponent + noise + 1/2)`` for continuous noise, exactly."""
         out = np.empty(len(values), dtype=np.int64)
-        place_bits = max(1, bits.width * 5 // 8)
+        place_bits = bits.width * 5 // 8
         for start in range(0, len(values), CHUNK):
             todo = np.arange(start, min(start + CHUNK, len(values)))
             while todo.size:
@@ -113,7 +113,7 @@ class _Draw:
         # than (edge + block) * block / square < 0.05 over a whole block wherever the table reaches.
         error = 2.0**-self.coin_bits + 2.0**-44
         if not exact_place:
-            furthest = float(np.max(edge, initial=0.0)) + self.law.block
+            furthest = float(np.max(edge)) + self.law.block
             error += 2.0**-self.place_bits * furthest * self.law.block / float(self.law.square)
         coins = u < p
         for i in np.flatnonzero(np.abs(u - p) <= error):
@@ -122,8 +122,6 @@ class _Draw:
 
     def _flip(self, i: int, *, exact_place: bool) -> bool:
         coin = LazyUniform(self.bits, value=int(self.coins[i]), bits=self.coin_bits)
-        if not exact_place:
-            self._uniform(i)
         while True:
             low, high = self._place_bounds(i, exact_place=exact_place)
             precision = coin.bits + 8
@@ -160,7 +158,7 @@ class _Draw:
         magnitude = self.blocks * float(self.law.block) + self._place(0.5)
         y = steps - whole + 0.5 + np.where(self.negative, -magnitude, magnitude)
         floors = np.floor(y)
-        largest = float(np.max(magnitude, initial=0.0)) + 2
+        largest = float(np.max(magnitude)) + 2
         error = self.law.block * 2.0**-self.place_bits + largest * 2.0**-50
         doubtful = np.abs(y - floors - 0.5) > 0.5 - error
         doubtful[list(self.lazy)] = True  # more of these places is known than the doubles say

@@ -123,7 +123,7 @@ class BoundedLaplace(Law):
         down_low, down_high = one + r_low - l_high - u_high, one + r_high - l_low - u_low
         return (
             (top_low << precision) // down_high,
-            min(1 << precision, ceil_div(top_high << precision, down_low)),
+            ceil_div(top_high << precision, down_low),
         )
 
 
@@ -139,7 +139,7 @@ def sample_between(lower: Ints, upper: Ints, scale: Fraction, bits: Bits) -> Int
     """
     out = np.empty(len(lower), dtype=np.int64)
     t = float(scale)
-    split = min(17, max(1, bits.width // 3))
+    split = min(17, bits.width // 3)
     error = t * (2.0 ** (split - bits.width) + 2.0**-44) + 2.0**-44
     for start in range(0, len(lower), CHUNK):
         stop = min(start + CHUNK, len(lower))
@@ -184,11 +184,11 @@ def _power_sum(order: int, upper: int, rate: float) -> float:
     Long sums are integrals from 1/2 to upper + 1/2, less a 24th of the change of the derivative
     (Euler and Maclaurin; the next term is of order rate^4). Beyond 800 scales there is nothing.
     """
-    reach = min(upper, int(800 / rate) + 1)
+    reach = min(upper, 800 / rate)
     if reach <= _LONGEST_SUM:
         k = np.arange(1, reach + 1, dtype=np.float64)
         return float(np.sum(k**order * np.exp(-rate * k)))
-    last = min(reach, 60 / rate) + 0.5
+    last = min(upper, 60 / rate) + 0.5
     ends = np.array([0.5, last])
     panels = np.linspace(0.5, last, 2 + int(last * rate * 2))
     nodes, weights = np.polynomial.legendre.leggauss(16)

@@ -55,7 +55,7 @@ class _Precision:
         bits = width - 1
         # As far into the tail as the bits reach: a draw must not be refined because it is large.
         spare = bits - 20 - max(0, math.ceil(math.log2(scale)))
-        split = min(40, max(min(17, max(1, bits // 3)), spare))
+        split = min(40, max(min(17, bits // 3), spare))
         relative = 0.51 * 2.0 ** (split - bits)
         return cls(
             half=2.0 ** (63 - width),
@@ -92,8 +92,7 @@ def floored_exponentials(
         return np.array([_single(bits, steps, place, precision, kind, decide)])
     out = np.empty(size, dtype=np.int64)
     width_shift = np.uint64(64 - bits.width)
-    nearest = offset if isinstance(offset, float) else float(np.min(offset, initial=1.0))
-    longest = precision.longest * steps + (0.0 if reflect else nearest)
+    longest = precision.longest * steps
     certain = 0.5 - precision.error
     for start in range(0, size, CHUNK):
         stop = min(start + CHUNK, size)
@@ -101,14 +100,10 @@ def floored_exponentials(
         if width_shift:
             words = words << width_shift
         y = _exponentials(words, precision.half, -steps)
-        here = offset if isinstance(offset, float) else offset[start:stop]
+        doubtful = y > longest
         if reflect:
-            doubtful = y > longest
             y = np.copysign(y, words.view(np.float64), out=y)
-            y += here
-        else:
-            y += here
-            doubtful = y > longest
+        y += offset if isinstance(offset, float) else offset[start:stop]
         whole = np.floor(y)
         y -= whole
         y -= 0.5

@@ -126,10 +126,8 @@ class DiscreteLaplace(Law):
     def moment(self, order: int) -> float:
         if moment_order(order) % 2:
             return 0.0
-        half_rate = 1 / (2 * float(self.scale))
-        if half_rate > 300:  # the square of sinh leaves the doubles, the variance is 1e-260
-            return 2 * math.exp(-2 * half_rate)
-        variance = 0.5 / math.sinh(half_rate) ** 2  # 2r / (1 - r)^2
+        rate = 1 / float(self.scale)
+        variance = 2 * math.exp(-rate) / math.expm1(-rate) ** 2  # 2r / (1 - r)^2
         # E X^4 = 2r (1 + 10r + r^2) / (1 - r)^4 = Var (6 Var + 1)
         return variance if order == 2 else variance * (6 * variance + 1)
 
@@ -164,13 +162,11 @@ class DiscreteLaplace(Law):
         )
 
     def _decide(self, _index: int, sign: int, uniform: LazyUniform) -> int:
-        first = max(0, math.floor(guess(uniform, self.scale) + self._offset))
+        first = math.floor(guess(uniform, self.scale) + self._offset)
         return sign * invert(uniform, self._magnitude_at_least, first)
 
     def _magnitude_at_least(self, m: int) -> partial[Enclosure]:
-        if m <= 0:
-            return partial(_certain, m)
-        return partial(self._tail, m, 2)
+        return partial(self._tail, max(m, 0), 2)  # at zero 2 / (1 + r): certain
 
 
 @dataclass(frozen=True)
@@ -242,7 +238,3 @@ def _large_laplace(size: int, scale: Fraction, bits: Bits) -> Ints:
         out[todo] = np.where(negative, -magnitude, magnitude)
         todo = todo[negative & (magnitude == 0)]
     return out
-
-
-def _certain(_m: int, precision: int) -> Enclosure:
-    return 1 << precision, 1 << precision

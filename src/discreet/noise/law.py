@@ -90,8 +90,7 @@ class Law(ABC):
         inside = float(probability("level", level, zero=False, one=False))
         tail = (1 - inside) / 2
         low = self.quantile(tail)
-        high = low if tail >= 0.5 else self._upper_quantile(tail)
-        return low, high
+        return low, max(low, self._upper_quantile(tail))
 
     def _upper_quantile(self, tail: float) -> int:
         """The smallest ``k`` with ``sf(k) <= tail``: exact where 1 - tail is not a double."""
@@ -110,8 +109,7 @@ class Law(ABC):
         """Integers with ``cdf(low) < p <= cdf(high)``."""
         first, last = self.support
         step = 1
-        centre = round(self.mean)
-        low, high = centre - 1, centre
+        low = high = round(self.mean)
         while low >= first and self.cdf(low) >= p:
             low, step = low - step, step * 2
         step = 1

@@ -101,7 +101,7 @@ class Magnitude:
         """Enclose P(X >= k) * 2**precision."""
         if k <= 0:
             return 1 << precision, 1 << precision
-        low, high, rest = _cumulated(self.square, precision + 16)
+        low, high, rest = _cumulated(self.square, precision)
         k = min(k, len(low))
         under = low[k - 1], high[k - 1]
         above = low[-1] - low[k - 1], high[-1] - high[k - 1] + rest
@@ -121,8 +121,8 @@ def _cumulated(square: Fraction, precision: int) -> tuple[list[int], list[int], 
     By the recurrence w(k+1) = w(k) q(k), q(k+1) = q(k) exp(-1/square) with directed rounding. The
     factors decrease, so the rest after the last k is below w(k) q(k) / (1 - q(k)).
     """
-    reach = math.sqrt(2 * precision * math.log(2) * float(square)) + 2
-    work = precision + 2 * int(reach).bit_length() + 16
+    # Roundings add up to the square of the last k, which is about this many times the square.
+    work = precision + int(2 * precision * square).bit_length() + 32
     one = 1 << work
     w_low = w_high = one
     q_low, q_high = exp_minus(1 / (2 * square), work)

@@ -89,7 +89,7 @@ class Staircase(Law):
             low, high = self.at_least(1 - k, precision)
             return (1 << precision) - high, (1 << precision) - low
         flights, place = divmod(k, self.shift)
-        work = precision + 2 * self.shift.bit_length() + 32
+        work = precision + self.shift.bit_length() + 8
         scale = 1 << work
         ends = [Fraction(end, scale) for end in exp_minus(self.epsilon, work)]
         powers = [Fraction(end, scale) for end in exp_minus(self.epsilon * flights, work)]
@@ -102,7 +102,7 @@ class Staircase(Law):
             bottoms.append(2 * flight - (1 - b))
         least = (powers[0] * tops[0] / bottoms[1]) * (1 << precision)
         most = (powers[1] * tops[1] / bottoms[0]) * (1 << precision)
-        return math.floor(least), min(math.ceil(most), 1 << precision)
+        return math.floor(least), math.ceil(most)
 
     def moment(self, order: int) -> float:
         return 0.0 if moment_order(order) % 2 else self.absolute_moment(order)

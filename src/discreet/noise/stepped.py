@@ -35,7 +35,7 @@ class Stepped(Law):
     """
 
     weights: tuple[int, ...]
-    width: int = 1
+    width: int
 
     def __init__(self, weights: Sequence[int], *, width: int = 1) -> None:
         object.__setattr__(self, "weights", tuple(int(weight) for weight in weights))
@@ -77,14 +77,13 @@ class Stepped(Law):
     def sf(self, k: ArrayLike) -> Floats:
         """From the exact tails of whole cells, and the part of the cell that is cut."""
         x = np.floor(floats(k))
-        low = np.clip(np.where(x >= 0, x + 1, -x), 0, self.support[1] + 1)
-        tail = self._tail(low)
+        tail = self._tail(np.minimum(np.where(x >= 0, x + 1, -x), self.support[1] + 1))
         return np.where(x >= 0, tail, 1 - tail)
 
     def _tail(self, k: Floats) -> Floats:
         """P(X >= k) for k >= 1, within the support or one above."""
         cell = np.floor((k + self.width // 2) / self.width)
-        index = np.minimum(cell, len(self.weights)).astype(np.int64)
+        index = cell.astype(np.int64)
         after = np.array([*np.cumsum(self._half[::-1])[::-1], 0.0, 0.0])
         part = (cell * self.width + self.width // 2 + 1 - k) / self.width
         here = np.append(self._half, 0.0)[index]
@@ -142,9 +141,9 @@ class Stepped(Law):
         return first + (part * self._cell_delta(cells + 1, epsilon) if rest else 0)
 
     def _cell_delta(self, cells: int, epsilon: Fraction) -> Fraction:
-        precision = 96 + int(epsilon).bit_length() + int(1.5 * float(epsilon))
-        # e^epsilon from below, as a whole number of 2**-64.
-        factor = (1 << (precision + 64)) // exp_minus(epsilon, precision)[1]
+        # e^epsilon from below, as a whole number of 2**-64. With 192 bits it is good to 2**-120 as
+        # long as it is below 2**63; beyond, no cell is in excess of one that has any weight.
+        factor = (1 << 256) // exp_minus(epsilon, 192)[1]
         every = (*self.weights[:0:-1], *self.weights)
         moved = (*(0,) * cells, *every)
         excess = sum(

@@ -96,12 +96,11 @@ def exponential_choice(scores: Ints, rate: Number, bits: Bits) -> int:
     first, last = np.searchsorted(ends, (u - error, u + error), side="right")
     if first == last:
         return int(first)
-    last = min(int(last), len(gaps) - 1)
     borders = _Borders(gaps, rate)
-    for index in range(int(first), last):
+    for index in range(int(first), int(last)):  # the number is below the last border of all
         if uniform.below(partial(borders.end, index)):
             return index
-    return last
+    return int(last)
 
 
 class _Borders:
