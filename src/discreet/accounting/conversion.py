@@ -137,6 +137,8 @@ def laplace_to_rho(epsilon: float) -> float:
         eps and zero at zero, so one coordinate is the worst split.
     Source: Harrison, Manurangsi 2025 (C16).
     """
+    if epsilon < 1e-3:  # the sum cancels; the next term of the series is negative
+        return epsilon**2 / 2 * (1 - epsilon / 3 + epsilon**2 / 12) * UP
     return (epsilon + math.expm1(-epsilon)) * UP
 
 

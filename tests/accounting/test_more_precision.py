@@ -1,0 +1,142 @@
+"""Formulas where they cancel: tiny losses, joints of two formulas, laws without one of their parts.
+
+Every value is compared with many digits of the same theorem.
+"""
+
+import math
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+
+from discreet.accounting import binomial, conversion, renyi, scales
+from discreet.accounting.normal_laplace import NormalLaplace
+from discreet.core.events import Pure
+
+F = Fraction
+TINY = [10.0**-k for k in range(12)] + [0.99e-3, 1e-3, 1.01e-3, 3e-5, 7.3e-7, 2.7, 30.0]
+
+
+def close(value, rel=1e-11):
+    return pytest.approx(value, rel=rel, abs=0)
+
+
+@pytest.mark.parametrize("epsilon", TINY)
+def test_the_rho_of_a_loss_is_never_less_than_it_is(epsilon):
+    with mpmath.workdps(60):
+        e = mpmath.mpf(epsilon)
+        laplace = e + mpmath.expm1(-e)
+        pure = e * mpmath.tanh(e / 2)
+    assert laplace <= conversion.laplace_to_rho(epsilon) <= laplace * (1 + 3e-11)
+    assert pure <= conversion.pure_to_rho(epsilon) <= pure * (1 + 3e-12)
+
+
+@pytest.mark.parametrize("order", [1.01, 1.5, 2.0, 30.0, 2000.0])
+@pytest.mark.parametrize("epsilon", TINY)
+def test_divergences_of_tiny_losses_are_never_less_than_they_are(epsilon, order):
+    """Mironov 2017: of a randomised response and of Laplace noise."""
+    with mpmath.workdps(60):
+        a, e = mpmath.mpf(order), mpmath.mpf(epsilon)
+        top = mpmath.exp(a * e) + mpmath.exp((1 - a) * e)
+        response = mpmath.log(top / (1 + mpmath.exp(e))) / (a - 1)
+        inside = a * mpmath.exp((a - 1) * e) + (a - 1) * mpmath.exp(-a * e)
+        laplace = mpmath.log(inside / (2 * a - 1)) / (a - 1)
+    for found, true in (
+        (renyi._response(epsilon, order), response),
+        (renyi._laplace(epsilon, order), laplace),
+    ):
+        assert true * (1 - 1e-13) <= found
+        slack = min(1e-14 / (order - 1), 1e-2 * float(true))
+        assert found <= true * (1 + 1e-10) + slack
+        assert found <= epsilon
+
+
+def test_very_many_tiny_reports_are_not_free():
+    """Their divergences add up to that of the sum of their rho, about."""
+    count, epsilon = 10**16, F(1, 10**8)
+    one = renyi.divergence(Pure(epsilon), order=2.0)
+    assert 0.99 <= count * one <= 1.02
+
+
+# ── binomial laws ────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("n", [16.0, 17.0, 20.0, 40.0, 1000.0])
+def test_the_series_of_stirling_to_its_last_term(n):
+    with mpmath.workdps(50):
+        m = mpmath.mpf(n)
+        true = mpmath.loggamma(m + 1) - (m + 0.5) * mpmath.log(m) + m
+        true -= mpmath.log(2 * mpmath.pi) / 2
+    assert float(binomial._stirling(np.array([n]))[0]) == pytest.approx(float(true), abs=3e-16)
+
+
+@pytest.mark.parametrize("gap", [0.0999, -0.0999, 0.05, -0.02, 1e-3])
+def test_the_series_of_the_deviance_to_its_last_term(gap):
+    with mpmath.workdps(50):
+        mean = mpmath.mpf(64.0)
+        x = mpmath.mpf(float(64.0 * (1 + gap)))
+        true = x * mpmath.log(x / mean) - x + mean
+    found = binomial._deviance(np.array([float(x)]), np.array([64.0]))
+    assert float(found[0]) == pytest.approx(float(true), rel=2e-15 + 1e-18 / gap**2)
+
+
+# ── sums of noise ────────────────────────────────────────────────────────────
+
+
+def test_one_part_alone_has_its_own_density():
+    for scale in (0.3, 2.0, 5.0):
+        law = NormalLaplace(0, scale)
+        for x in (-7.0, 0.0, 1.5):
+            assert float(law.logpdf(x)) == close(-abs(x) / scale - math.log(2 * scale))
+            tail = math.exp(-abs(x) / scale) / 2
+            assert float(law.sf(x)) == close(tail if x >= 0 else 1 - tail)
+    for sigma in (0.3, 2.0, 5.0):
+        law = NormalLaplace(sigma, 0)
+        for x in (-7.0, 0.0, 1.5):
+            true = -(x**2) / (2 * sigma**2) - math.log(sigma) - math.log(2 * math.pi) / 2
+            assert float(law.logpdf(x)) == close(true)
+            assert float(law.sf(x)) == close(math.erfc(x / sigma / math.sqrt(2)) / 2)
+
+
+@pytest.mark.parametrize("sigma", [0.0, 1.0])
+def test_below_the_smallest_loss_every_output_counts(sigma):
+    """Then the divergence is 1 - e^epsilon, whatever the laws are."""
+    law = NormalLaplace(sigma, 1.0)
+    for epsilon in (-1.0, -1.5, -30.0):
+        assert law.delta(epsilon, shift=1.0) == pytest.approx(-math.expm1(epsilon), rel=1e-9)
+
+
+def test_quantiles_of_both_sides():
+    law = NormalLaplace(1.0, 2.0)
+    for p in (0.01, 0.49, 0.499999):
+        assert law.quantile(p) == close(-law.quantile(1 - p), rel=1e-9)
+        assert law.quantile(p) < 0
+        assert float(law.cdf(law.quantile(p))) == close(p, rel=1e-9)
+    assert law.quantile(0.5) == 0
+
+
+# ── laws that differ in place and width ──────────────────────────────────────
+
+
+def test_normal_laws_that_differ_in_both():
+    """By the sum over a fine grid: the centre of mass of no formula."""
+    x = np.linspace(-60, 60, 400_001)
+    for m1, s1, m2, s2 in ((0.0, 1.0, 0.7, 1.2), (0.4, 1.5, -0.3, 1.0), (0.0, 2.0, 1.0, 1.9)):
+        p = np.exp(-(((x - m1) / s1) ** 2) / 2) / (s1 * math.sqrt(2 * math.pi))
+        q = np.exp(-(((x - m2) / s2) ** 2) / 2) / (s2 * math.sqrt(2 * math.pi))
+        for epsilon in (0.0, 0.3, 1.0):
+            true = float(np.maximum(p - math.exp(epsilon) * q, 0).sum() * (x[1] - x[0]))
+            found = scales.gaussian_pair_delta(m1, s1, m2, s2, epsilon)
+            assert found == pytest.approx(true, rel=1e-5, abs=1e-7)
+
+
+def test_laplace_laws_that_differ_in_both():
+    x = np.linspace(-60, 60, 400_001)
+    for m1, b1, m2, b2 in ((0.0, 1.0, 0.7, 1.2), (0.4, 1.5, -0.3, 1.0), (0.0, 2.0, 1.0, 1.9)):
+        p = np.exp(-np.abs(x - m1) / b1) / (2 * b1)
+        q = np.exp(-np.abs(x - m2) / b2) / (2 * b2)
+        for epsilon in (0.0, 0.1, 0.5):
+            true = float(np.maximum(p - math.exp(epsilon) * q, 0).sum() * (x[1] - x[0]))
+            found = scales.laplace_pair_delta(m1, b1, m2, b2, epsilon)
+            assert found == pytest.approx(true, rel=1e-4, abs=1e-7)
