@@ -18,6 +18,7 @@ from discreet.accounting.pairs import (
 )
 from discreet.core.events import (
     Composed,
+    DiscreteLaplace,
     Either,
     Gdp,
     Group,
@@ -190,3 +191,14 @@ def test_kinks_inside_a_curve_are_dots_of_it():
     untold = dominating.curve(profile, 2.0, count=2)
     assert at(untold, 1.0) > 0.01
     assert told.losses[-1] <= 2
+
+
+def test_the_worst_of_several_is_exact_at_all_their_losses():
+    """Between the atoms of a lattice a profile is straight: every atom is a dot of the curve."""
+    pair, _, _ = dominating.leaf_pairs(
+        Either((DiscreteLaplace(F(2), 5), DiscreteLaplace(F(3), 5))), "upper"
+    )
+    for loss in (0.5, 1.5, 1 / 3, 1.0, 5 / 3):
+        true = max(at(LatticeLaplacePair(1 / scale, 5), loss) for scale in (2, 3))
+        assert at(pair, loss) == close(true, rel=1e-8)
+    assert at(pair, 2.5) < 1e-8

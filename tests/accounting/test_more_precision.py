@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from discreet.accounting import binomial, conversion, renyi, scales
+from discreet.accounting import binomial, calibrate, conversion, renyi, scales
 from discreet.accounting.normal_laplace import NormalLaplace
 from discreet.core.events import Pure
 
@@ -140,3 +140,49 @@ def test_laplace_laws_that_differ_in_both():
             true = float(np.maximum(p - math.exp(epsilon) * q, 0).sum() * (x[1] - x[0]))
             found = scales.laplace_pair_delta(m1, b1, m2, b2, epsilon)
             assert found == pytest.approx(true, rel=1e-4, abs=1e-7)
+
+
+# ── joints of formulas ───────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("mu", [1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("t", [-0.99, -0.5, 0.0, 0.5, 1.0, 4.0])
+def test_a_tiny_shift_of_a_gaussian_keeps_its_digits(mu, t):
+    epsilon = mu * (t + mu / 2)
+    with mpmath.workdps(60):
+        e, m = mpmath.mpf(epsilon), mpmath.mpf(mu)
+        true = mpmath.ncdf(m / 2 - e / m) - mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
+    assert float(conversion.gaussian_delta(epsilon, mu=mu)) == close(float(true), rel=1e-12)
+
+
+@pytest.mark.parametrize("rho", [1e-4, 0.01, 0.5, 20.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-5, 1e-3])
+def test_the_best_epsilon_of_a_rho_and_its_delta_meet(rho, delta):
+    """No order is better by a millionth, and the delta of the best epsilon is the one asked for."""
+    epsilon = conversion.zcdp_epsilon_optimal(rho, delta=delta)
+    assert epsilon > 0
+    back = float(conversion.zcdp_delta(epsilon, rho=rho))
+    assert back == close(delta, rel=5e-4)
+    assert back >= delta * (1 - 1e-8)
+
+
+def test_scales_end_forty_digits_below_their_first():
+    for scale in (1 / 3, 0.7, 1.1, 3.3e-9, 12345.678, 2.0**20 + 1 / 3):
+        found = calibrate._short(scale)
+        unit = F(2) ** (math.floor(math.log2(scale)) - 40)
+        assert (found / unit).denominator == 1
+        assert 0 <= found - F(scale) < unit
+
+
+def test_the_search_for_a_scale_ends_within_a_thousand_millionth():
+    edge = F(7, 3)
+    asked = []
+
+    def certified(scale):
+        asked.append(scale)
+        return scale >= edge
+
+    found = calibrate._bisect(certified, start=F(1))
+    assert edge <= found <= edge * (1 + F(1, 10**9))
+    assert max(scale for scale in asked if scale < edge) >= found * (1 - F(11, 10**10))
+    assert len(asked) < 40
