@@ -6,10 +6,13 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+import scipy
 
-from discreet.accounting import conversion, pld
+from discreet.accounting import conversion, grid, pld
 from discreet.accounting.filters import Odometer
 from discreet.accounting.guarantee import zcdp
+from discreet.accounting.pairs import Atoms
+from discreet.accounting.people import PeopleFilter
 from discreet.core.errors import InvalidArgument
 
 F = Fraction
@@ -104,3 +107,79 @@ def test_roots_far_away_are_given_up():
     assert 1e-9 <= found <= 1e-9 * (1 + 2e-12)
     with pytest.raises(InvalidArgument):
         conversion.gaussian_mu(math.nan, delta=0.1)
+
+
+# ── powers and sums ──────────────────────────────────────────────────────────
+
+
+def part(weights, **more):
+    given = {"step": 0.25, "tilt": 1.0, "start": 0, "log_scale": 0.0} | more
+    return pld.Composed(weights=np.asarray(weights, dtype=float), **given)
+
+
+def test_beyond_the_last_loss_only_what_was_lost_is_left():
+    upper = pld.profile(halves(lost=1e-3), side="upper")
+    assert upper.delta(1.5) == close(1e-3, rel=1e-9)
+    assert pld.profile(halves(), side="upper").delta(1.5) == 0
+
+
+def test_powers_of_a_single_loss_and_of_certain_failure():
+    five = pld.power(part([1.0], start=3), 5)
+    assert five.start == 15
+    assert five.weights == close([1.0])
+    assert pld.power(part([0.5, 0.5], infinity=1.0), 3).infinity == close(1.0)
+    flat = pld.power(part([0.5, 0.5], tilt=0.0), 2)  # not tilted: every bin may err
+    assert flat.weights == close([0.25, 0.5, 0.25])
+    assert 4e-15 < flat.lost < 2e-14
+
+
+def test_windows_of_a_law_with_a_far_and_rare_loss():
+    """All rates that suit its bulk overflow at its end; a smaller one is taken."""
+    law = np.zeros(200_001)
+    law[[0, 1, -1]] = 0.5, 0.5 - 1e-9, 1e-9
+    low, high = pld._window(np.arange(law.size, dtype=float), law, 2)
+    assert low <= 0
+    # Two far losses have a chance of 1e-18, one of 2e-9: the window must hold the second.
+    assert 200_001 <= high < 400_000
+
+
+@pytest.mark.parametrize(("many", "other"), [(100, 150), (64, 300)])
+def test_what_a_transform_loses(many, other):
+    """T6: three transforms of relative error 8 units times the logarithm of their length."""
+    rng = np.random.default_rng(8)
+    left, right = part(rng.dirichlet(np.ones(many))), part(rng.dirichlet(np.ones(other)))
+    found = pld.convolve(left, right)
+    size = scipy.fft.next_fast_len(many + other - 1, real=True)
+    norms = math.sqrt(float((left.weights**2).sum()) * float((right.weights**2).sum()))
+    error = 3 * 8 * 2.0**-53 * math.log2(size) * norms * 5
+    assert found.lost == close(2e-15 + error, rel=1e-9)
+
+
+def test_ends_are_trimmed_to_the_last_weight_that_may_go():
+    weights = np.array([3e-16, 5e-16, 4e-16, 0.5, 0.5, 6e-16, 6e-16, 1e-16])
+    kept, first = pld._trim(weights)
+    assert first == 2
+    assert kept.tolist() == weights[2:6].tolist()
+
+
+def test_a_sum_as_one_pair_pays_for_its_snaps():
+    response = Atoms(np.array([-1.0, 1.0]), np.array([1 / (1 + math.e), math.e / (1 + math.e)]))
+    whole = grid.as_atoms([(response, 2)])
+    step = float(np.diff(whole.losses).min())
+    last = float(whole.losses[whole.masses > 1e-6][-1])
+    assert last - 2 == pytest.approx(2 * 2 * 1e-7 * step, rel=0.1)
+
+
+# ── people ───────────────────────────────────────────────────────────────────
+
+
+def test_the_largest_budget_of_a_person():
+    assert PeopleFilter([1e6, 0.0]).limits.tolist()[1] == 0
+    assert 10**18 - 200 <= PeopleFilter([1e6]).limits[0] <= 10**18
+    with pytest.raises(InvalidArgument):
+        PeopleFilter([1e6 + 1])
+    crowd = PeopleFilter.of_levels(np.array([0]), (zcdp(2 * 10**6),))
+    assert crowd.limits.tolist() == [10**18]
+    assert crowd.price(zcdp(2 * 10**6)).tolist() == 10**18 + 1
+    assert not crowd.admit(zcdp(2 * 10**6)).any()
+    assert crowd.admit(zcdp(10**6)).all()

@@ -186,3 +186,15 @@ def test_the_search_for_a_scale_ends_within_a_thousand_millionth():
     assert edge <= found <= edge * (1 + F(1, 10**9))
     assert max(scale for scale in asked if scale < edge) >= found * (1 - F(11, 10**10))
     assert len(asked) < 40
+
+
+def test_where_the_laws_lie_does_not_matter():
+    """Moved together, or mirrored, two laws are as easy to tell apart as before."""
+    for closed in (scales.laplace_pair_delta, scales.gaussian_pair_delta):
+        for m, s1, s2 in ((0.7, 1.0, 1.2), (-0.7, 1.5, 1.0), (2.0, 1.0, 1.0), (0.0, 1.0, 1.3)):
+            for epsilon in (0.0, 0.2, 0.5):
+                here = closed(0.0, s1, m, s2, epsilon)
+                for move in (-16.0, 5.0, 64.0):
+                    moved = closed(move, s1, m + move, s2, epsilon)
+                    assert moved == pytest.approx(here, rel=1e-9, abs=1e-13)
+                assert closed(0.0, s1, -m, s2, epsilon) == pytest.approx(here, rel=1e-9, abs=1e-15)

@@ -104,3 +104,26 @@ def test_local_epsilons_at_their_ends():
         given = {"epsilon": 1.0, "delta": 1e-6, "reports": 10} | wrong
         with pytest.raises(InvalidArgument):
             shuffle.local_epsilon(given.pop("epsilon"), **given)
+
+
+def test_windows_of_the_mixture_reach_one_further():
+    """The changed report is not a clone: K is one more than the clones there are, or none."""
+    law = shuffle.clones(1.0)
+    found = shuffle._terms(law, 5000, 1e-9)
+    span = shuffle.binomial.window(5000, chance=2 * law.rate, tail=1e-9)
+    lows = found.drift / (law.weight * (law.ratio + 1) / 2)
+    assert lows[0] == pytest.approx(span.first - 1)
+    assert found.trials[-1] == span.last + 1
+    # A law at one end has one tail only.
+    rare = shuffle._terms(shuffle.clones(6.0), 2000, 1e-9)
+    assert rare.lost == pytest.approx(1e-9)
+    assert rare.trials[0] == 1
+
+
+def test_eight_points_take_the_best_law_each():
+    parts = blocks(points=8, chosen=2)
+    at = np.linspace(0.0, 1.2, 8)
+    laws = shuffle.two_level(1.5, parts)
+    each = [shuffle.profile(law, at, reports=30) for law in laws]
+    found = shuffle.shuffled_delta(at, local=1.5, reports=30, parts=parts)
+    assert (found == np.minimum.reduce(each)).all()
