@@ -172,7 +172,7 @@ def test_curves_are_certain_at_most_and_cover_a_point():
     assert whole.infinity == 1
     # A profile of nothing but a failure: losses of next to nothing still make a pair.
     thin = dominating.curve(lambda e: np.full_like(e, 0.25), 0.0)
-    assert thin.infinity == close(0.25)
+    assert 0.25 < thin.infinity <= 0.25 * (1 + 2e-12)
     assert np.abs(thin.losses).max() <= 1e-6 * (1 + 1e-9)
     # Beyond the largest loss that is followed a curve counts as infinite.
     far = dominating.curve(lambda e: np.exp(-e / 100), 1e6)
@@ -200,5 +200,5 @@ def test_the_worst_of_several_is_exact_at_all_their_losses():
     )
     for loss in (0.5, 1.5, 1 / 3, 1.0, 5 / 3):
         true = max(at(LatticeLaplacePair(1 / scale, 5), loss) for scale in (2, 3))
-        assert at(pair, loss) == close(true, rel=1e-8)
+        assert true <= at(pair, loss) <= true * (1 + 3e-9)
     assert at(pair, 2.5) < 1e-8

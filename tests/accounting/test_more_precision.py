@@ -198,3 +198,34 @@ def test_where_the_laws_lie_does_not_matter():
                     moved = closed(move, s1, m + move, s2, epsilon)
                     assert moved == pytest.approx(here, rel=1e-9, abs=1e-13)
                 assert closed(0.0, s1, -m, s2, epsilon) == pytest.approx(here, rel=1e-9, abs=1e-15)
+
+
+# ── one is not zero ──────────────────────────────────────────────────────────
+
+
+def test_a_rho_of_one_is_worth_what_its_formula_says():
+    for convert in (conversion.zcdp_epsilon, conversion.zcdp_epsilon_optimal):
+        assert convert(1.0, delta=0.0) == math.inf
+        assert 1 < convert(1.0, delta=1e-6) <= (1 + 2 * math.sqrt(math.log(1e6))) * (1 + 2e-12)
+    # At order two: e^{2 - eps} / 4.
+    assert 0 < float(conversion.zcdp_delta(3.0, rho=1.0)) <= math.exp(-1) / 4 * (1 + 1e-9)
+
+
+def test_a_beta_of_one_is_worth_what_its_formula_says():
+    w = math.expm1(1.0)
+    true = -math.expm1(-1.0) * math.exp(-4.0 / w) * math.cosh(1.5 / w)
+    assert scales.smooth_laplace_delta(2.0, epsilon=3.0, beta=1.0) == close(true)
+    found = scales.smooth_laplace_multiplier(3.0, delta=true * (1 + 1e-9), beta=1.0)
+    assert found == close(2.0, rel=1e-6)
+    assert scales._positive(1.0, -0.5, -math.inf, math.inf) == (0.5, math.inf)
+    assert scales._positive(-1.0, -0.5, -math.inf, math.inf) == (-math.inf, -0.5)
+    assert scales._positive(0.0, 1.0, -1.0, 2.0) == (-1.0, 2.0)
+    assert scales._positive(0.0, 0.0, -1.0, 2.0) == (0.0, 0.0)
+
+
+def test_a_scale_of_one_beside_a_sigma():
+    """The density at zero: e^{s^2/2} Phi(-s), s = sigma/scale."""
+    for sigma in (0.5, 2.0):
+        tail = math.erfc(sigma / math.sqrt(2)) / 2
+        found = float(NormalLaplace(sigma, 1.0).pdf(0.0))
+        assert found == close(math.exp(sigma**2 / 2) * tail, rel=1e-10)

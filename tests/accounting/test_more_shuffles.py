@@ -127,3 +127,9 @@ def test_eight_points_take_the_best_law_each():
     each = [shuffle.profile(law, at, reports=30) for law in laws]
     found = shuffle.shuffled_delta(at, local=1.5, reports=30, parts=parts)
     assert (found == np.minimum.reduce(each)).all()
+
+
+def test_a_report_hides_among_clones_alone_unless_told():
+    law = shuffle.Clones(ratio=2.0, rate=0.25, weight=1.0)
+    assert (law.same, law.same_weight) == (0, 0)
+    assert (shuffle.clones(1.0).same, shuffle.clones(1.0).same_weight) == (0, 0)
