@@ -178,4 +178,4 @@ def test_noise_that_hides_nothing_or_all():
     law = NormalLaplace(0, 1)
     assert law.delta(1.0, shift=1) == 0
     assert law.delta(0.999, shift=1) == pytest.approx(-math.expm1(-0.0005), rel=1e-6)
-    assert law.delta(-2.0, shift=1) == 1
+    assert law.delta(-2.0, shift=1) == -math.expm1(-2)

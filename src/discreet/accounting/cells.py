@@ -104,7 +104,7 @@ def upper(pair: Pair, *, step: float, tail: float) -> Masses:
         offset = math.remainder(float(losses[-1]), step)
         place = (losses - offset) / step
         index = np.floor(place + SNAP)
-        part = np.expm1(-step * np.clip(place - index, 0.0, 1.0)) / math.expm1(-step)
+        part = np.expm1(-step * np.maximum(place - index, 0.0)) / math.expm1(-step)
         mass = mass * (1 + 1e-13)
         split = _gather(
             np.concatenate([index, index + 1]), np.concatenate([mass * (1 - part), mass * part])

@@ -106,8 +106,8 @@ class NormalLaplace:
         reach = 40 * math.sqrt(self.variance) + shift
         if loss(-reach) <= epsilon:
             return 0.0
-        if loss(reach) >= epsilon:
-            return 1.0
+        if loss(reach) >= epsilon:  # every output is in the set
+            return -math.expm1(epsilon)
         end = float(
             scipy.optimize.brentq(lambda x: loss(x) - epsilon, -reach, reach, xtol=1e-12 * reach)
         )

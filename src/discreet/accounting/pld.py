@@ -173,7 +173,7 @@ def power(part: Composed, count: int) -> Composed:
     if size > LARGEST:
         raise OverflowError
     frequency = rfft(part.weights, size)
-    magnitude = np.minimum(np.abs(frequency), 1.0)
+    magnitude = np.abs(frequency)
     # T6: |F^n - G^n| <= n max(|F|, |G|)^(n-1) |F - G|; by Cauchy-Schwarz over the frequencies the
     # error of one bin is at most n (mean |F|^(2n-2))^(1/2) times the 2-norm error of the transform.
     relative = FFT_ERROR * math.log2(size)

@@ -52,7 +52,7 @@ def gaussian_pair_delta(m1: float, s1: float, m2: float, s2: float, epsilon: flo
             pieces = [(-math.inf, math.inf)] if a > 0 else []
         else:
             q = -(b + math.copysign(math.sqrt(root), b)) / 2
-            low, high = sorted((q / a, c / q if q else -b / (2 * a)))
+            low, high = sorted((q / a, c / q))
             pieces = [(-math.inf, low), (high, math.inf)] if a > 0 else [(low, high)]
     total = 0.0
     for left, right in pieces:
