@@ -51,7 +51,7 @@ def privacy_aware(budgets: ArrayLike, *, runs: int, smallest: int = 1) -> Runs:
     second = np.concatenate(([0.0], np.cumsum(sorted_**2)))
 
     def waste(start: NDArray[np.intp], end: NDArray[np.intp]) -> Floats:
-        low = sorted_[np.minimum(start, len(sorted_) - 1)]
+        low = sorted_[start]
         wasted: Floats = (
             second[end]
             - second[start]
@@ -78,7 +78,7 @@ def utility_based(
     sorted_, order = _sorted(budgets)
 
     def waste(start: NDArray[np.intp], end: NDArray[np.intp]) -> Floats:
-        low = sorted_[np.minimum(start, len(sorted_) - 1)]
+        low = sorted_[start]
         return np.asarray(loss(end - start, low), dtype=np.float64)
 
     return _cut(sorted_, order, waste, runs=runs, smallest=smallest, monge=False)
