@@ -18,11 +18,13 @@ from discreet.mechanisms import additive, best, bounded, bounded_check, divergen
 from discreet.mechanisms.blocks import sample_aggregate
 from discreet.mechanisms.blocks_bins import Binned
 from discreet.mechanisms.bounded_advice import BoundedAdvice, BoundedOption, advise_bounded
-from discreet.mechanisms.bounded_error import ErrorLaw
+from discreet.mechanisms.bounded_error import ErrorLaw, _Window
 from discreet.mechanisms.bounded_pair import Outputs
 from discreet.mechanisms.bounded_spread import private_sd, private_variance
 from discreet.mechanisms.column import Column
+from discreet.mechanisms.personal import stretching
 from discreet.mechanisms.personal.exponential import personal_count, personal_quantile
+from discreet.mechanisms.personal.sampling import personal_sample
 from discreet.mechanisms.personal.stretching import stretched_quantile, stretched_sum
 from discreet.noise.bits import seeded
 from discreet.noise.bounded import BoundedLaplace
@@ -260,6 +262,12 @@ def test_a_size_that_is_not_reached_is_the_largest():
     assert law.size(0.5) == 2
 
 
+def test_forecasts_look_a_little_farther_than_so_many_scales():
+    column = Column(first=0, span=1000, exponent=0)
+    errors = _Window.of(500, column, 2.01).errors
+    assert (errors[0], errors[-1]) == (-91, 91)  # 45 scales, rounded up
+
+
 # -- bins and groups ----------------------------------------------------------------------------
 
 
@@ -284,6 +292,16 @@ def test_a_default_may_be_a_bound():
             sample_aggregate(np.mean, lower=0, upper=1, groups=3, epsilon=1, default=default)
 
 
+def test_errors_of_a_median_are_in_ranks():
+    options = {"lower": 0, "upper": 8, "groups": 4, "epsilon": 1}
+    made = sample_aggregate(np.mean, **options)
+    assert made.interval(0.9) == made.inner.interval(0.9)
+    made = sample_aggregate(np.mean, **options, summary="mean")
+    low, high = made.inner.interval(0.9)
+    assert made.interval(0.9) == (low * made.column.step / 4, high * made.column.step / 4)
+    assert made.std == pytest.approx(math.sqrt(2) * 8 / 4, rel=1e-3)
+
+
 def test_columns_move_their_bounds_outward():
     assert Column.of(-0.3, 0.7, 0.25) == Column(first=-2, span=5, exponent=-2)
     assert Column.of(0.25, 0.5, 0.25) == Column(first=1, span=1, exponent=-2)
@@ -306,6 +324,27 @@ def test_prices_have_so_many_digits():
             personal_count(priced(*prices)).distances([1] * people, level * people)
     with pytest.raises(Unsupported):
         personal_count(priced(0))
+
+
+def test_who_can_just_afford_the_base_always_takes_part():
+    for base in (discreet.approx(1, 1e-6), discreet.pure(1)):
+        assert personal_sample(base, {"a": base}).rates == (("a", 1),)
+
+
+def test_one_draw_is_made(monkeypatch):
+    def sample(self, size, _):
+        assert (self.scale, size) == (Fraction(18), 1)
+        return np.array([5])
+
+    monkeypatch.setattr(stretching.DiscreteLaplace, "sample", sample)
+    menu, levels = priced(Fraction(1, 2), 2), ["level 0", "level 1", "level 1"]
+    total = stretched_sum(menu, lower=0, upper=9).release([4, 9, 7], levels)
+    assert total == (1 * 4 + 4 * 9 + 4 * 7 + 5) / 4
+    middle = stretched_quantile(menu, lower=0, upper=9).release([4, 9, 7], levels)
+    assert middle == 4 + (4 * (7 - 4) + 5) / 4
+    low = stretched_quantile(menu, lower=0, upper=9, quantile=0, anchor=9)
+    assert low.release([0, 0, 0], levels) == 9 + (4 * -9 + 5) / 4
+    assert stretched_quantile(menu, lower=0, upper=9, quantile=1).release([9] * 3, levels) == 9
 
 
 def test_quantiles_of_so_many_values():

@@ -145,10 +145,9 @@ def _step(
         starts = np.arange(left, min(right, middle - fewest) + 1)
         tried = best[starts] + waste(starts, np.full_like(starts, middle))
         place = int(np.argmin(tried))
-        sums[middle], last[middle] = tried[place], starts[place]
-        found = int(starts[place]) if np.isfinite(tried[place]) else left
-        todo.append(
-            (low, middle - 1, left, found if monge and np.isfinite(sums[middle]) else right)
-        )
+        found = int(starts[place])
+        sums[middle], last[middle] = tried[place], found
+        # Where nothing is possible yet, the first is found: nothing is lost for later ends.
+        todo.append((low, middle - 1, left, found if monge else right))
         todo.append((middle + 1, high, found if monge else left, right))
     return sums, last
