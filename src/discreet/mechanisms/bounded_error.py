@@ -50,8 +50,8 @@ class ErrorLaw:
         """The size that errors do not pass with probability ``level``."""
         sizes = np.abs(self.errors)
         order = np.argsort(sizes, kind="stable")
-        reached = np.cumsum(self.masses[order]) >= level * (1 - 1e-12)
-        return float(sizes[order][min(int(reached.argmax()), len(sizes) - 1)])
+        place = int(np.searchsorted(np.cumsum(self.masses[order]), level * (1 - 1e-12)))
+        return float(sizes[order][min(place, len(sizes) - 1)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

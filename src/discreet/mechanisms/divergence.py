@@ -43,9 +43,9 @@ def exact_delta(event: events.Event, epsilon: float) -> tuple[float, str]:
 @exact_delta.register
 def _(event: events.DiscreteLaplace, epsilon: float) -> tuple[float, str]:
     law = DiscreteLaplace(event.scale)
-    reach = 60 * float(event.scale) + event.shift
+    reach = 60 * math.ceil(event.scale) + event.shift
     if reach <= _LARGEST_SUM:
-        return lattice_delta(law, event.shift, epsilon, math.ceil(reach))
+        return lattice_delta(law, event.shift, epsilon, reach)
     crossing = (event.shift - epsilon * float(event.scale)) / 2
     return half_line_delta(law, event.shift, epsilon, [crossing])
 
@@ -88,7 +88,8 @@ def _(event: events.LaplaceNoise, epsilon: float) -> tuple[float, str]:
     def excess(x: float) -> float:
         return max(0.0, math.exp(-rate * abs(x)) - math.exp(epsilon - rate * abs(x - 1))) * rate / 2
 
-    pieces = ((-60 / rate, 0.0), (0.0, 1.0), (1.0, 60 / rate))
+    # From 1 on the density of the neighbour is the larger one.
+    pieces = ((-60 / rate, 0.0), (0.0, 1.0))
     total = sum(scipy.integrate.quad(excess, a, b, limit=400)[0] for a, b in pieces)
     return total, "integral of the density"
 

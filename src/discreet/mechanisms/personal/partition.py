@@ -51,7 +51,7 @@ def privacy_aware(budgets: ArrayLike, *, runs: int, smallest: int = 1) -> Runs:
     second = np.concatenate(([0.0], np.cumsum(sorted_**2)))
 
     def waste(start: NDArray[np.intp], end: NDArray[np.intp]) -> Floats:
-        low = sorted_[np.minimum(start, len(sorted_) - 1)]
+        low = sorted_[start]
         wasted: Floats = (
             second[end]
             - second[start]
@@ -78,7 +78,7 @@ def utility_based(
     sorted_, order = _sorted(budgets)
 
     def waste(start: NDArray[np.intp], end: NDArray[np.intp]) -> Floats:
-        low = sorted_[np.minimum(start, len(sorted_) - 1)]
+        low = sorted_[start]
         return np.asarray(loss(end - start, low), dtype=np.float64)
 
     return _cut(sorted_, order, waste, runs=runs, smallest=smallest, monge=False)
@@ -145,10 +145,9 @@ def _step(
         starts = np.arange(left, min(right, middle - fewest) + 1)
         tried = best[starts] + waste(starts, np.full_like(starts, middle))
         place = int(np.argmin(tried))
-        sums[middle], last[middle] = tried[place], starts[place]
-        found = int(starts[place]) if np.isfinite(tried[place]) else left
-        todo.append(
-            (low, middle - 1, left, found if monge and np.isfinite(sums[middle]) else right)
-        )
+        found = int(starts[place])
+        sums[middle], last[middle] = tried[place], found
+        # Where nothing is possible yet, the first is found: nothing is lost for later ends.
+        todo.append((low, middle - 1, left, found if monge else right))
         todo.append((middle + 1, high, found if monge else left, right))
     return sums, last

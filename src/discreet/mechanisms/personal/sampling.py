@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -93,37 +92,22 @@ def personal_sample(base: Guarantee, limits: Mapping[str, Guarantee]) -> Persona
 def _largest(base: Guarantee, limit: Guarantee) -> Fraction:
     """By bisection over multiples of 2**-32; the answer itself is certified."""
     epsilon, delta = _target(limit)
-    whole = 1 << RATE_BITS
 
-    def keeps(rate: int) -> bool:
-        if rate == 0:
-            return True
-        event = base if rate == whole else base.sampled(Fraction(rate, whole))
+    def keeps(event: Guarantee) -> bool:
         total, failure = composition.basic(event.event)
         if total is not None and not failure:  # pure events: exact in rationals
             return total <= epsilon
         return event.epsilon(delta) <= epsilon
 
-    if keeps(whole):
+    if keeps(base):
         return Fraction(1)
+    whole = 1 << RATE_BITS
     low, high = 0, whole
-    guess = _closed(base, epsilon)
-    if guess is not None:  # the closed form is within a step or two
-        low, high = max(0, guess - 2), min(whole, guess + 2)
-        low = low if keeps(low) else 0
-        high = high if not keeps(high) else whole
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if keeps(middle) else (low, middle)
+        kept = keeps(base.sampled(Fraction(middle, whole)))
+        low, high = (middle, high) if kept else (low, middle)
     return Fraction(low, whole)
-
-
-def _closed(base: Guarantee, epsilon: Fraction) -> int | None:
-    """``(e^epsilon - 1) / (e^t - 1)`` for a base that is t-DP, in steps of the rate."""
-    total, failure = composition.basic(base.event)
-    if total is None or failure or total == 0 or total > 700:
-        return None
-    return math.floor(math.expm1(float(epsilon)) / math.expm1(float(total)) * 2.0**RATE_BITS)
 
 
 def _target(limit: Guarantee) -> tuple[Fraction, float]:

@@ -23,6 +23,9 @@ from discreet.mechanisms.personal.prices import Priced, clipped, ranked
 from discreet.noise.bits import Bits, source_of
 from discreet.noise.laplace import DiscreteLaplace
 
+# Bounds lie at most so far from zero.
+_FAR = 1 << 40
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stretched:
@@ -87,7 +90,7 @@ class StretchedSum(_Stretched):
         """The noisy weighted sum. Values beyond the bounds are clipped to them."""
         held = clipped(values, lower=self.lower, upper=self.upper)
         codes = self.menu.codes(levels, len(held))
-        most = max(abs(self.lower), abs(self.upper), 1) * max(self.menu.prices)
+        most = max(abs(self.lower), abs(self.upper)) * max(self.menu.prices)
         if len(held) * most >= 1 << 61:
             raise InvalidArgument("limits have too many digits for exact sums; round them down.")
         total = int((np.array(self.menu.prices)[codes] * held).sum())
@@ -148,7 +151,7 @@ def stretched_quantile(
     {'open': 2.0, 'strict': 0.5}
     """
     low, high = _bounds(lower, upper)
-    middle = (low + high) // 2 if anchor is None else count("anchor", anchor, minimum=-(2**40))
+    middle = (low + high) // 2 if anchor is None else count("anchor", anchor, minimum=-_FAR)
     if not low <= middle <= high:
         raise InvalidArgument(
             f"anchor must lie between lower and upper, got {anchor}: pulled values must stay there."
@@ -180,7 +183,7 @@ def stretched_sum(limits: Mapping[str, Guarantee], *, lower: int, upper: int) ->
 
 
 def _bounds(lower: int, upper: int) -> tuple[int, int]:
-    low, high = count("lower", lower, minimum=-(2**40)), count("upper", upper, minimum=-(2**40))
-    if not low < high <= 2**40:
+    low, high = count("lower", lower, minimum=-_FAR), count("upper", upper, minimum=-_FAR)
+    if not low < high <= _FAR:
         raise InvalidArgument(f"lower must be below upper, got {lower} and {upper}.")
     return low, high
