@@ -231,13 +231,51 @@ def test_the_shortest_noise_that_keeps_delta(shift, epsilon, delta):
     assert made.noise.scale == shift / Fraction(str(epsilon))
 
 
+# -- deltas -------------------------------------------------------------------------------------
+
+ROWS = {"lower": 0, "upper": 1, "rows": 9, "epsilon": 1}
+SMALLEST = {
+    "truncated": (lambda d: truncated_laplace(sensitivity=1, epsilon=1, delta=d), 100),
+    "propose": (lambda d: propose_test_release(**ROWS, bound=1, delta=d), 100),
+    "weighted": (lambda d: weighted.weighted(**ROWS, delta=d), 1000),
+    "keys": (
+        lambda d: partition.partition_selection(groups=1, epsilon=1, delta=d, method="laplace"),
+        200,
+    ),
+    "keys of groups": (
+        lambda d: partition.partition_selection(groups=8, epsilon=1, delta=d, method="laplace"),
+        197,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SMALLEST)
+def test_deltas_that_cannot_be_shown_to_hold_are_refused(name):
+    make, bits = SMALLEST[name]
+    make(Fraction(1, 2**bits))
+    with pytest.raises(InvalidArgument, match="delta must"):
+        make(Fraction(1, 2**bits + 1))
+
+
+def test_the_smallest_deltas_are_kept():
+    test = propose_test_release(**ROWS, bound=1, delta=Fraction(1, 2**100))
+    # P(Z > t) = e^(-t/2) / (1 + e^(1/2)) for noise of scale two.
+    exact = 200 * math.log(2) - 2 * math.log(1 + math.exp(0.5))
+    assert test.threshold == math.ceil(exact)
+    keys = partition.partition_selection(
+        groups=1, epsilon=1, delta=Fraction(1, 2**200), method="laplace"
+    )
+    exact = 200 * math.log(2) + math.log(1 / (1 + math.exp(-1)))  # P(Z >= t) = e^-t / (1 + e^-1)
+    assert keys.threshold == math.ceil(exact)
+
+
 # -- weighted noise -----------------------------------------------------------------------------
 
 
 def test_shares_at_their_ends():
     step = Fraction(1, 2**20)
     assert weighted.smallest_share(1.0, 0.99999) == step
-    assert weighted.smallest_share(1000.0, 0.0) == 1
+    assert weighted.smallest_share(1.0, -1.0) == 1
     for many in (1000, 300_000):
         met = weighted.weighted_delta(1.0, many / 2**20)
         # A delta that is met exactly may be missed by the rounding of doubles.
@@ -400,6 +438,7 @@ def test_nothing_is_nothing_of_its_kind(kind):
     assert found.shape == (0, 3)
     assert (found.whole is None) is kind.startswith("f")
     assert (found.real is None) is not kind.startswith("f")
+    assert len(found.doubles) == 0
     one = values.read(np.array([[5]], dtype=kind))
     assert one.size == 1
     assert one.doubles.tolist() == [5.0]

@@ -158,6 +158,9 @@ def test_series_of_small_angles():
     assert rational_angle._series(Fraction(1, 2**200), 100) == (-1, 1)
     low, high = rational_angle._series(Fraction(1, 2**60), 100)
     assert (low, high) == (2**40 - 1, 2**40 + 1)
+    low, high = rational_angle._series(Fraction(3, 2**101), 100)
+    assert low <= 1
+    assert 2 <= high <= 3
     for x in (Fraction(1, 2), Fraction(1, 3), Fraction(3, 7)):
         low, high = rational_angle._series(x, 50)
         assert low < math.atan(x) * 2**50 < high
