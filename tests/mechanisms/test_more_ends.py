@@ -1,5 +1,6 @@
 """Ends of ranges, rounding and extremes: each number where it is met exactly."""
 
+import inspect
 import itertools
 import math
 from dataclasses import dataclass, replace
@@ -11,7 +12,15 @@ import pytest
 import discreet
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import Relation
-from discreet.mechanisms import partition, smooth_noise, unbounded, values, weighted
+from discreet.mechanisms import (
+    median_errors,
+    partition,
+    propose,
+    smooth_noise,
+    unbounded,
+    values,
+    weighted,
+)
 from discreet.mechanisms.propose import propose_test_release
 from discreet.mechanisms.smooth import smooth
 from discreet.mechanisms.smooth_noise import Cauchy, Gaussian, Laplace, Lomax
@@ -148,6 +157,27 @@ def test_normal_noise_is_needed_from_a_hundredth_on():
             assert smooth_noise.gaussian_worst(50.0, 0.001, less, cells=1) > delta
 
 
+@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+@pytest.mark.parametrize("beta", [0.1, 0.3])
+def test_a_smoothness_is_possible_as_long_as_some_noise_will_do(epsilon, beta):
+    """However much noise there is, the scales alone give so much away."""
+    least = smooth_noise.laplace_delta(epsilon, beta, 1e12)
+    for more in (1.001, 1.5, 2.7):
+        found = smooth_noise.laplace_multiplier(epsilon, least * more, beta)
+        assert smooth_noise.laplace_delta(epsilon, beta, found) <= least * more * (1 + 1e-9)
+    assert math.isinf(smooth_noise.laplace_multiplier(epsilon, least * 0.999, beta))
+
+
+def test_made_up_columns_of_two_groups():
+    two = np.sort(median_errors.shapes(4001)["two groups"])
+    for quantile, exact in ((0.25, 25), (0.75, 75)):
+        assert np.quantile(two, quantile) == pytest.approx(exact, abs=0.02)
+    third = 3 * 0.6744897501960817
+    for quantile, exact in ((0.125, 25 - third), (0.375, 25 + third), (0.625, 75 - third)):
+        assert np.quantile(two, quantile) == pytest.approx(exact, abs=0.05)
+    assert inspect.signature(median_errors.mechanisms).parameters["epsilon"].default == 1
+
+
 def test_multipliers_are_fit_for_a_draw():
     for epsilon, order in ((0.1, 2), (1, 3), (5, 9)):
         made = Lomax.calibrated(Fraction(epsilon), order)
@@ -173,16 +203,24 @@ def test_a_proposed_bound_pays_for_rounding(statistic, monkeypatch):
     made = propose_test_release(
         statistic, bound=3, lower=0, upper=8, rows=5, epsilon=1, delta=1e-2, grid=0.5
     )
-    asked = []
+    asked, sizes, scales = [], [], []
 
     def distance(self, codes, span, *, bound):
         asked.append((codes.tolist(), span, bound))
         return 10**6
 
+    def sample(self, size, bits):
+        sizes.append(size)
+        return np.zeros(size, dtype=np.int64)
+
     monkeypatch.setattr(Trimmed, "distance", distance)
-    assert made.release([0, 1, 2, 3, 8], bits=seeded(1)) is not None
+    monkeypatch.setattr(DiscreteLaplace, "sample", sample)
+    monkeypatch.setattr(propose, "laplace_draw", lambda scale, _: scales.append(scale) or 0)
+    found = made.release([0, 1, 2, 3, 8], bits=seeded(1))
     room = 6 if statistic == "median" else 5  # rounding a mean down takes a step
     assert asked == [([0, 2, 4, 6, 16], 16, room)]
+    assert found == (2 if statistic == "median" else 2.5)  # in steps 28/5, rounded down
+    assert (sizes, scales) == ([1], [12])
 
 
 def test_the_interval_of_an_answer():
