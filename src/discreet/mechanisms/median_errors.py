@@ -43,7 +43,7 @@ class MedianError:
 def shapes(rows: int) -> Mapping[str, Floats]:
     """Made-up columns between 0 and 100."""
     p = (np.arange(count("rows", rows)) + 0.5) / rows
-    two = np.concatenate((stats.norm(25, 3).ppf(p), stats.norm(75, 3).ppf(p)))[: 2 * rows : 2]
+    two = np.concatenate((stats.norm(25, 3).ppf(p), stats.norm(75, 3).ppf(p)))[::2]
     columns = {
         "uniform": 100 * p,
         "normal": stats.norm(50, 10).ppf(p),

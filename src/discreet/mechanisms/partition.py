@@ -33,6 +33,8 @@ from discreet.noise.law import Ints
 Noise: TypeAlias = DiscreteLaplace | DiscreteGaussian
 Method: TypeAlias = Literal["laplace", "gaussian"]
 _PRECISION = 256
+# Tails are known to 2**-256: no threshold would be shown to keep less than this for a key.
+_SMALLEST_DELTA = Fraction(1, 1 << 200)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +169,8 @@ def partition_selection(
         raise InvalidArgument(
             "partition_selection takes epsilon or rho, and method 'laplace' or 'gaussian'."
         )
+    if dlt < many * _SMALLEST_DELTA:
+        raise InvalidArgument(f"delta must be at least 2**-200 for each group, got {delta}.")
     moved = _moved(many, relation)
 
     def make(noise: Noise, share: Fraction, target: Fraction | None) -> PartitionSelection:

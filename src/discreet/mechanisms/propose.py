@@ -27,6 +27,8 @@ from discreet.noise.bits import Bits, source_of
 from discreet.noise.laplace import DiscreteLaplace
 
 _PRECISION = 128
+# A tail is known to 2**-128: no threshold would be shown to keep less than this.
+_SMALLEST_DELTA = Fraction(1, 1 << 100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,13 +160,16 @@ def propose_test_release(  # noqa: PLR0913 - each has a default and a name
         it differs by more, both are at distance 0: what they release is None but with the same
         probability, at most delta by the choice of the threshold.
     Source: Dwork, Lei 2009.
-    Needs: bounds, bound, rows and grid public; 0 < delta < 1; the bound at least one step.
+    Needs: bounds, bound, rows and grid public; 2**-100 <= delta < 1; the bound at least one step.
     """
     if relation is not Relation.REPLACE_ONE:
         raise InvalidArgument("propose_test_release is for a public number of rows: REPLACE_ONE.")
     chosen, name = trimmed(statistic, count("rows", rows), quantile, trim)
     column = Column.of(lower, upper, grid)
     eps = positive("epsilon", epsilon)
+    dlt = probability("delta", delta, zero=False, one=False)
+    if dlt < _SMALLEST_DELTA:
+        raise InvalidArgument(f"delta must be at least 2**-100, got {delta}.")
     share = probability("test", test, zero=False, one=False)
     steps = Fraction(positive("bound", bound)) / Fraction(2) ** column.exponent
     if steps < 1:
@@ -175,6 +180,6 @@ def propose_test_release(  # noqa: PLR0913 - each has a default and a name
         bound=steps,
         test=eps * share,
         answer=eps * (1 - share),
-        delta=probability("delta", delta, zero=False, one=False),
+        delta=dlt,
         name=name,
     )

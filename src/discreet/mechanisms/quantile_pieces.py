@@ -62,8 +62,8 @@ def pieces(
     The rank curve has the bounds as its first and last knots. At a knot it takes all ranks of the
     values there, so the score of a value that holds the quantile is 0. Between knots it climbs in
     a line by one rank, or (not ``climbing``) stays at the number of values below. With a ``reach``
-    points that are more than so many ranks away may be left out; all others are there, in the same
-    order.
+    points that are more than ``reach - 1`` ranks away may be left out; all others are there, in the
+    same order.
     """
     n, unit = len(values), level.denominator
     target = level.numerator * (n + 1 if climbing else n)  # in units of 1/unit
@@ -72,8 +72,8 @@ def pieces(
     if reach is not None and n:
         # Whole blocks of ties only.
         centre = target // unit
-        low_end = int(np.searchsorted(inner, inner[max(0, min(centre - reach, n - 1))]))
-        last = inner[max(0, min(centre + reach, len(inner) - 1))]
+        low_end = int(np.searchsorted(inner, inner[max(0, centre - reach)]))
+        last = inner[min(centre + reach, len(inner) - 1)]
         high_end = int(np.searchsorted(inner, last, side="right"))
     knots, first, sizes = np.unique(inner[low_end:high_end], return_index=True, return_counts=True)
     # Ranks: with the bounds as knots 0 .. n + 1, without them between the counts below and above.
@@ -138,7 +138,7 @@ def _climbing(knots: Ints, high: Ints, target: int, unit: int) -> list[Pieces]:
 
 def _across(left: int, gap: int, ahead: int, unit: int) -> list[Pieces]:
     """The gap that holds the target, ``ahead`` units after its left end: two pieces."""
-    last = min(ahead * gap // unit, gap - 1)  # the last point not above the target
+    last = ahead * gap // unit  # the last point not above the target
     parts = []
     if last >= 1:
         parts.append((left + last, -1, last, ahead * gap - last * unit))
@@ -271,7 +271,7 @@ def _run(points: int, gap: int, rate: Fraction, work: int) -> Enclosure:
     """Enclose ``sum of exp(-rate * j / gap) for j < points``, times ``2**work``."""
     if gap == 0 or points == 1:
         return points << work, points << work
-    fine = work + 2 * max(1, gap.bit_length()) + max(0, -_log2(rate)) + 8
+    fine = work + 2 * gap.bit_length() + max(0, -_log2(rate)) + 8
     one = 1 << fine
     low, high = exp_minus(rate * points / gap, fine)
     step_low, step_high = exp_minus(rate / gap, fine)
@@ -296,7 +296,9 @@ def _place(points: int, gap: int, rate: Fraction, bits: Bits) -> int:
     slope = float(rate) / gap
     u = (uniform.value + 0.5) * 2.0**-uniform.bits
     # u < P(J >= j) iff exp(-slope j) > u + (1 - u) exp(-slope points)
-    guess = -math.log1p((1 - u) * math.expm1(-slope * points)) / slope
+    less = (1 - u) * math.expm1(-slope * points)
+    # A number next to 1 may be 1 as a double, which has no logarithm: its neighbour has.
+    guess = -math.log1p(max(less, 2.0**-53 - 1)) / slope
     return invert(uniform, partial(_at_least, points, rate / gap), math.floor(guess))
 
 
@@ -311,6 +313,6 @@ def _tail(points: int, slope: Fraction, j: int, precision: int) -> Enclosure:
     low, high = exp_minus(slope * j, fine)
     end_low, end_high = exp_minus(slope * points, fine)
     return (
-        max(0, (low - end_high) << precision) // (one - end_low),
-        ceil_div(max(0, high - end_low) << precision, one - end_high),
+        ((low - end_high) << precision) // (one - end_low),
+        ceil_div((high - end_low) << precision, one - end_high),
     )

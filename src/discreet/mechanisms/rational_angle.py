@@ -47,21 +47,19 @@ def _series(x: Fraction, precision: int) -> Enclosure:
     """Enclose ``atan(x) * 2**precision`` for 0 <= x <= 1/2, by ``sum (-1)^i x^(2i+1) / (2i+1)``.
 
     Powers are kept as floors and ceilings, so each term is enclosed; the terms fall and their signs
-    alternate, so what is left out is at most the next term in size.
+    alternate, so what is left out is at most its first term, which is at most one.
     """
     square = x * x
     low = (x.numerator << precision) // x.denominator
     high = ceil_div(x.numerator << precision, x.denominator)
     sum_low = sum_high = 0
     i = 0
-    while high > 0:
+    while high > 1:
         term_low, term_high = low // (2 * i + 1), ceil_div(high, 2 * i + 1)
         if i % 2:
             sum_low, sum_high = sum_low - term_high, sum_high - term_low
         else:
             sum_low, sum_high = sum_low + term_low, sum_high + term_high
-        if high == 1:
-            break
         low = low * square.numerator // square.denominator
         high = ceil_div(high * square.numerator, square.denominator)
         i += 1

@@ -186,23 +186,21 @@ def gaussian_delta(epsilon: float, ratio: float, shift: float) -> float:
     b, c = -shift, shift * shift / 2 - math.log(ratio) - epsilon
     if abs(a) < 1e-12:
         edge = c / shift if shift else math.inf
-        return max(0.0, _normal(-math.inf, edge, ratio, 0, shift, epsilon))
+        return max(0.0, _normal(-math.inf, edge, ratio, shift, epsilon))
     square = b * b - 4 * a * c
     if square <= 0:
         return 0.0 if a < 0 else -math.expm1(epsilon)
     q = -(b + math.copysign(math.sqrt(square), b)) / 2 if b else math.sqrt(square) / 2
-    left, right = sorted((q / a, c / q if q else 0.0))
+    left, right = sorted((q / a, c / q))
     if a < 0:
-        return max(0.0, _normal(left, right, ratio, 0, shift, epsilon))
-    tails = _normal(-math.inf, left, ratio, 0, shift, epsilon)
-    return max(0.0, tails + _normal(right, math.inf, ratio, 0, shift, epsilon))
+        return max(0.0, _normal(left, right, ratio, shift, epsilon))
+    tails = _normal(-math.inf, left, ratio, shift, epsilon)
+    return max(0.0, tails + _normal(right, math.inf, ratio, shift, epsilon))
 
 
-def _normal(
-    low: float, high: float, ratio: float, centre: float, shift: float, epsilon: float
-) -> float:
+def _normal(low: float, high: float, ratio: float, shift: float, epsilon: float) -> float:
     """P(low < X < high) - e^epsilon Q(low < X < high)."""
-    p = _between((low - centre) / ratio, (high - centre) / ratio)
+    p = _between(low / ratio, high / ratio)
     return p - math.exp(epsilon) * _between(low - shift, high - shift)
 
 

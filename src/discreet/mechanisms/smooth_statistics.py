@@ -139,8 +139,7 @@ class Trimmed:
         low, high = 0, self.rows + 2 - self.kept  # reach does not decrease in the changes
         while low < high:
             middle = (low + high) // 2
-            known = middle > self.rows + 1 - self.kept
-            passes = known or Fraction(self.reach(padded, middle), self.kept) > bound
+            passes = Fraction(self.reach(padded, middle), self.kept) > bound
             low, high = (low, middle) if passes else (middle + 1, high)
         return low
 

@@ -18,6 +18,9 @@ from discreet.mechanisms.scores import Scale
 from discreet.mechanisms.sensitivity import Lattice
 from discreet.noise.bounded import BoundedLaplace
 
+# A tail is known to 2**-128: no bound would be shown to keep less than this.
+_SMALLEST_DELTA = Fraction(1, 1 << 100)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TruncatedLaplace(Scalar):
@@ -64,12 +67,13 @@ def truncated_laplace(
         neighbour has mass zero, and the bound is the smallest whose outside mass, summed exactly,
         is at most delta.
     Source: Geng, Ding, Guo, Kumar 2020. B49.
-    Needs: 0 < delta <= 1/2; a scalar. Its delta is a distinguishing event: keep it negligible.
+    Needs: 2**-100 <= delta <= 1/2; a scalar. Its delta is a distinguishing event: keep it
+        negligible.
     """
     eps = positive("epsilon", epsilon)
     dlt = probability("delta", delta, zero=False)
-    if dlt > Fraction(1, 2):
-        raise InvalidArgument(f"delta must be at most 1/2, got {delta}.")
+    if not _SMALLEST_DELTA <= dlt <= Fraction(1, 2):
+        raise InvalidArgument(f"delta must lie between 2**-100 and 1/2, got {delta}.")
     scale = Scale.of(sensitivity, on=on)
     width = scale.shift / eps
     # From the optimum on the line to the smallest bound that keeps delta exactly.

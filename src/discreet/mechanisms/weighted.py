@@ -33,6 +33,8 @@ Weights: TypeAlias = tuple[Fraction, ...]
 
 # The share is rounded up to a multiple of this.
 _SHARES = 1 << 20
+# Doubles know nothing of much smaller ones.
+_SMALLEST_DELTA = Fraction(1, 1 << 1000)
 
 
 def weighted_delta(epsilon: float, share: float) -> float:
@@ -173,7 +175,7 @@ def weighted(  # noqa: PLR0913 - each has a default and a name
         mixture over ceilings that do not depend on the data is no worse (joint convexity). The
         noise is continuous, of a rational scale, and rounded to the grid: post-processing.
     Source: B36-B38; the published constants are wrong, see the theory.
-    Needs: bounds, rows and grid public; 0 < delta < 1.
+    Needs: bounds, rows and grid public; 2**-1000 <= delta < 1.
     """
     if relation is not Relation.REPLACE_ONE:
         raise InvalidArgument("Weighted sensitivity is for a public number of rows: REPLACE_ONE.")
@@ -181,6 +183,8 @@ def weighted(  # noqa: PLR0913 - each has a default and a name
     chosen, name = trimmed(statistic, public, quantile, trim)
     eps = positive("epsilon", epsilon)
     dlt = probability("delta", delta, zero=False, one=False)
+    if dlt < _SMALLEST_DELTA:
+        raise InvalidArgument(f"delta must be at least 2**-1000, got {delta}.")
     ceilings = (Fraction(1),) if blur is None else tuple(positive("blur", one) for one in blur)
     if not ceilings or min(ceilings) < 1:
         raise InvalidArgument(
