@@ -142,7 +142,7 @@ def _error(label: str, budget: Params, peers: tuple[str, ...]) -> Case:
         kind="table",
         params={**params, **budget},
         peers=dict.fromkeys(peers, NONE),
-        repetitions=200,
+        repetitions=50,  # of 20 keys each: a thousand errors
         limit_s=3_600.0,
     )
 
