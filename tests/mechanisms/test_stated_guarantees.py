@@ -40,6 +40,9 @@ def test_a_scale_is_worth_its_epsilon():
     assert made.guarantee.epsilon() == 1.5
     assert made.integers.noise.scale == 2
     assert made.grid.scale == 2
+    for delta in (1, -0.5):
+        with pytest.raises(InvalidArgument, match="delta"):
+            discreet.laplace(sensitivity=3, scale=2, delta=delta)
 
 
 def test_the_width_of_bounded_noise_is_in_the_unit_of_the_data():
