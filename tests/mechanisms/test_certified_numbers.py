@@ -18,7 +18,7 @@ from discreet.mechanisms import additive, best, bounded, bounded_check, divergen
 from discreet.mechanisms.blocks import sample_aggregate
 from discreet.mechanisms.blocks_bins import Binned
 from discreet.mechanisms.bounded_advice import BoundedAdvice, BoundedOption, advise_bounded
-from discreet.mechanisms.bounded_error import ErrorLaw, _Window
+from discreet.mechanisms.bounded_error import ErrorLaw, _distribution, _Window
 from discreet.mechanisms.bounded_pair import Outputs
 from discreet.mechanisms.bounded_spread import private_sd, private_variance
 from discreet.mechanisms.column import Column
@@ -59,6 +59,30 @@ def test_the_larger_noise_is_stated():
     flat = discreet.laplace(sensitivity=1, epsilon=1, on="reals", grid=2.0**-6)
     assert flat.interval(0.9)[1] == pytest.approx(math.log(10) + 2.0**-7, rel=1e-9)
     assert flat.interval(0.9)[0] == -flat.interval(0.9)[1]
+
+
+@pytest.mark.parametrize("on", ["integers", "reals"])
+def test_levels_and_sizes_of_normal_noise(on):
+    made = discreet.gaussian(sensitivity=3, rho=Fraction(1, 8), on=on)
+    assert made.std == pytest.approx(6, rel=1e-9)
+    for noise in (made, discreet.laplace(sensitivity=3, epsilon=1, on=on)):
+        for level in (0, 1):
+            with pytest.raises(InvalidArgument, match="level"):
+                noise.interval(level)
+
+
+@pytest.mark.parametrize("steps", [-40, -1, -0.5, 0, 0.25, 0.5, 1, 1.5, 40])
+def test_chances_of_noise_up_to_a_number(steps):
+    options = {"sensitivity": 1, "on": "reals", "grid": 1}
+    flat = _distribution(discreet.laplace(**options, scale=16))
+    tail = math.exp(-abs(steps) / 16) / 2
+    assert flat(np.array([steps])) == pytest.approx([1 - tail if steps > 0 else tail], rel=1e-12)
+    normal = _distribution(discreet.gaussian(**options, sigma=16))
+    assert normal(np.array([steps])) == pytest.approx([special.ndtr(steps / 16)], rel=1e-12)
+    whole = discreet.laplace(sensitivity=1, scale=16, on="integers")
+    k = np.arange(-3000, math.floor(steps) + 1)
+    exact = math.fsum(np.exp(-np.abs(k) / 16)) * math.tanh(1 / 32)
+    assert _distribution(whole)(np.array([steps])) == pytest.approx([exact], rel=1e-9)
 
 
 def test_one_lattice_is_one_event():
