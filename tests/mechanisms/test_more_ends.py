@@ -57,6 +57,8 @@ def test_bounds_are_a_little_smoother_than_they_need_be():
     made = replace(made, family=family)
     assert (made.smoothness, made._least) == (0.25, 3.5)
     assert made.bound(np.arange(9)) == 5 * (1 + Fraction(1, 2**38))
+    with pytest.raises(InvalidArgument, match="too small"):  # then the rounding would matter
+        smooth(lower=0, upper=8, rows=9, epsilon=Fraction(1, 2**18 + 1))
 
 
 @pytest.mark.parametrize(
