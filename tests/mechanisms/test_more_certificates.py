@@ -195,6 +195,11 @@ def test_laws_of_steep_choices_are_numbers(method):
     made = private_quantile(lower=0, upper=9, grid=1, epsilon=10**5, method=method)
     law = made.probabilities([0, 1, 1, 5, 8, 9, 9])
     assert law.tolist() == [0, 0, 0, 0, 0, 1, 0, 0, 0, 0]
+    # Here no point is the quantile itself: it would be 10/3.
+    made = dataclasses.replace(made, quantile=Fraction(1, 3))
+    law = made.probabilities([5])
+    place = 3 if method == "interpolated" else 5
+    assert law.tolist() == [float(point == place) for point in range(10)]
 
 
 # -- choices and thresholds ---------------------------------------------------------------------

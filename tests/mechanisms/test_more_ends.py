@@ -46,6 +46,20 @@ class Own:
     def largest(self, span):
         return self.size
 
+    def smooth_bound(self, values, span, *, beta, least):
+        return 5.0 if beta == 0.25 - 2.0**-36 and least == 3.5 else 0.0
+
+
+def test_bounds_are_a_little_smoother_than_they_need_be():
+    """By 2**-36, which pays for their rounding to doubles; and they are raised by 2**-38."""
+    made = smooth(Own(Fraction(9)), lower=0, upper=8, rows=9, epsilon=1, grid=1)
+    family = replace(made.family, multiplier=Fraction(32, 7))
+    made = replace(made, family=family)
+    assert (made.smoothness, made._least) == (0.25, 3.5)
+    assert made.bound(np.arange(9)) == 5 * (1 + Fraction(1, 2**38))
+    with pytest.raises(InvalidArgument, match="too small"):  # then the rounding would matter
+        smooth(lower=0, upper=8, rows=9, epsilon=Fraction(1, 2**18 + 1))
+
 
 @pytest.mark.parametrize(
     ("noise", "most"), [("laplace", 500), ("gaussian", 47), ("cauchy", 500), ("lomax", 500)]
