@@ -25,7 +25,7 @@ from discreet.noise.tree import enumerate_sampler
 from discreet.noise.uniform import _Borders, below, bernoulli_real, subset
 
 
-@pytest.mark.parametrize(("sigma", "good"), [(4, 2e-5), (8, 4e-7), (16, 7e-9)])
+@pytest.mark.parametrize(("sigma", "good"), [(4, 5e-7), (8, 8e-9), (16, 1.25e-10)])
 def test_smooth_tails_are_good_to_the_sixth_power(sigma, good):
     """The relative error falls by 64 when sigma doubles: every term of the expansion is there."""
     law = DiscreteGaussian(sigma)

@@ -8,7 +8,7 @@ import pytest
 
 from discreet.core.exact import exp_minus
 from discreet.noise import bits as bits_module
-from discreet.noise import exponential, laplace
+from discreet.noise import blocks, exponential, laplace
 from discreet.noise.bits import SeededBits, seeded, system
 from discreet.noise.blocks import BlockGaussian
 from discreet.noise.bounded import BoundedLaplace
@@ -66,6 +66,21 @@ def test_blocks_are_drawn_in_pieces_of_8192_two_words_a_draw(sigma):
     BlockGaussian(Fraction(sigma**2)).rounded(np.zeros(8193), 0, bits)
     assert bits.counts[:2] == [8192, 8192]
     assert max(bits.counts[2:]) < 1000
+
+
+def test_five_eighths_of_a_word_are_a_place_and_the_rest_is_a_coin(monkeypatch):
+    shares = {}
+    plain = blocks._Draw.of
+
+    def of(*given, place_bits):
+        draw = plain(*given, place_bits=place_bits)
+        shares[given[2].width] = draw.place_bits, draw.coin_bits
+        return draw
+
+    monkeypatch.setattr(blocks._Draw, "of", of)
+    for width in (64, 16, 9, 6, 2):
+        BlockGaussian(Fraction(900)).rounded(np.zeros(1), 0, SeededBits(1, width=width))
+    assert shares == {64: (40, 24), 16: (10, 6), 9: (5, 4), 6: (3, 3), 2: (1, 1)}
 
 
 def test_coins_are_made_2_to_the_18_bytes_at_a_time():

@@ -105,9 +105,9 @@ class BoundedLaplace(Law):
         negative, other = self._masses
         gap = -math.expm1(-rate)
         k = np.clip(k, self.lower, self.upper + 1)
-        up, down = np.maximum(k, 0), np.minimum(k, 0)
+        up = np.maximum(k, 0)
         right = np.exp(-rate * up) * -np.expm1(rate * (up - self.upper - 1))
-        left = np.exp(-rate) * -np.expm1(rate * down) / gap
+        left = np.exp(-rate) * -np.expm1(rate * (k - up)) / gap
         return np.where(k >= 0, right / gap, left + other) / (negative + other)
 
     def _tail(self, k: int, precision: int) -> Enclosure:
