@@ -202,3 +202,25 @@ def test_the_worst_of_several_is_exact_at_all_their_losses():
         true = max(at(LatticeLaplacePair(1 / scale, 5), loss) for scale in (2, 3))
         assert true <= at(pair, loss) <= true * (1 + 3e-9)
     assert at(pair, 2.5) < 1e-8
+
+
+class OneCell:
+    """A pair whose mass above a loss of zero has the same P- and Q-mass, in one cell."""
+
+    infinity = 0.0
+
+    def tails(self, loss):
+        above = np.where(loss > 0, 0.0, 0.4)
+        return pairs.Tails(above, above, 1 - above, 1 - above)
+
+    def spread(self, tail, *, count):
+        return np.array([0.0, 1e-6])
+
+
+def test_cells_pay_for_the_rounding_of_their_masses():
+    """All mass belongs to the lower end; what goes up is the error of both, over the step."""
+    found = cells.upper(OneCell(), step=1e-6, tail=1e-9)
+    assert found.index.tolist() == [0, 1]
+    assert found.mass[1] == pytest.approx(2 * 2e-15 * 0.4 / 1e-6, rel=1e-3)
+    assert found.mass.sum() == pytest.approx(1, abs=1e-12)
+    assert found.mass.sum() > 1
