@@ -224,3 +224,18 @@ def test_cells_pay_for_the_rounding_of_their_masses():
     assert found.mass[1] == pytest.approx(2 * 2e-15 * 0.4 / 1e-6, rel=1e-3)
     assert found.mass.sum() == pytest.approx(1, abs=1e-12)
     assert found.mass.sum() > 1
+
+
+class Unshadowed(OneCell):
+    """Outputs of a finite loss so large that their Q-mass is no number any more."""
+
+    infinity = 0.125
+
+    def tails(self, loss):
+        some, none = np.full(loss.shape, 0.25), np.zeros(loss.shape)
+        return pairs.Tails(some, none, 0.625 + none, 1 + none)
+
+
+def test_mass_that_the_other_law_lacks_counts_whole():
+    for epsilon in (0.0, 1.0, 800.0):
+        assert at(Unshadowed(), epsilon) == close(0.375)
