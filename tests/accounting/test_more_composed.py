@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import scipy
 
-from discreet.accounting import conversion, grid, pld
+from discreet.accounting import composition, conversion, grid, pld
 from discreet.accounting.filters import Odometer
 from discreet.accounting.guarantee import zcdp
 from discreet.accounting.pairs import Atoms
 from discreet.accounting.people import PeopleFilter
+from discreet.core import events
 from discreet.core.errors import InvalidArgument
 
 F = Fraction
@@ -183,3 +184,26 @@ def test_the_largest_budget_of_a_person():
     assert crowd.price(zcdp(2 * 10**6)).tolist() == 10**18 + 1
     assert not crowd.admit(zcdp(2 * 10**6)).any()
     assert crowd.admit(zcdp(10**6)).all()
+
+
+# ── what the accountants take from each other ────────────────────────────────
+
+
+def test_a_divergence_is_at_most_the_largest_loss_where_there_is_one():
+    """Of a group on a sample and of huge losses no divergence is known but that."""
+    group = events.Group(2, events.Sampled(F(1, 2), events.Pure(F(1))))
+    found = composition.rdp(group, order=3.0)
+    assert found == close(2 * math.log1p(math.expm1(1) / 2), rel=1e-11)
+    huge = events.Sampled(F(1, 2), events.LaplaceNoise(F(1, 500)))
+    assert composition.rdp(huge, order=2.0) == close(500 - math.log(2), rel=1e-11)
+    assert composition.rdp(events.Approx(F(1), F(1, 9)), order=2.0) == math.inf
+    assert composition.rdp(events.Gdp(F(1)), order=2.0) == close(1.0, rel=1e-11)
+
+
+def test_the_widest_part_sets_the_smallest_step():
+    wide = Atoms(np.array([-1.0, 0.0, 300.0]), np.array([1e-6, 1 - 1e-6 - 1e-9, 1e-9]))
+    narrow = Atoms(np.array([-1e-3, 1e-3]), np.array([0.5, 0.5]))
+    for parts in ([(wide, 1), (narrow, 1)], [(narrow, 1), (wide, 1)]):
+        drawn = grid.sketch(parts, 1e-12)
+        step = grid.choose(parts, drawn, tilt=0.0, tail=1e-12).step
+        assert step == close(301 / 65536, rel=1e-9)

@@ -202,3 +202,40 @@ def test_the_worst_of_several_is_exact_at_all_their_losses():
         true = max(at(LatticeLaplacePair(1 / scale, 5), loss) for scale in (2, 3))
         assert true <= at(pair, loss) <= true * (1 + 3e-9)
     assert at(pair, 2.5) < 1e-8
+
+
+class OneCell:
+    """A pair whose mass above a loss of zero has the same P- and Q-mass, in one cell."""
+
+    infinity = 0.0
+
+    def tails(self, loss):
+        above = np.where(loss > 0, 0.0, 0.4)
+        return pairs.Tails(above, above, 1 - above, 1 - above)
+
+    def spread(self, tail, *, count):
+        return np.array([0.0, 1e-6])
+
+
+def test_cells_pay_for_the_rounding_of_their_masses():
+    """All mass belongs to the lower end; what goes up is the error of both, over the step."""
+    found = cells.upper(OneCell(), step=1e-6, tail=1e-9)
+    assert found.index.tolist() == [0, 1]
+    assert found.mass[1] == pytest.approx(2 * 2e-15 * 0.4 / 1e-6, rel=1e-3)
+    assert found.mass.sum() == pytest.approx(1, abs=1e-12)
+    assert found.mass.sum() > 1
+
+
+class Unshadowed(OneCell):
+    """Outputs of a finite loss so large that their Q-mass is no number any more."""
+
+    infinity = 0.125
+
+    def tails(self, loss):
+        some, none = np.full(loss.shape, 0.25), np.zeros(loss.shape)
+        return pairs.Tails(some, none, 0.625 + none, 1 + none)
+
+
+def test_mass_that_the_other_law_lacks_counts_whole():
+    for epsilon in (0.0, 1.0, 800.0):
+        assert at(Unshadowed(), epsilon) == close(0.375)

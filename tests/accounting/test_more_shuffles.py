@@ -1,6 +1,7 @@
 """Shuffled reports at their limits, and how much the sums behind them lose against exact ones."""
 
 import math
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from scipy import stats
 
 from discreet.accounting import shuffle
-from discreet.accounting.randomisers import blocks
+from discreet.accounting.randomisers import blocks, window
 from discreet.core.errors import InvalidArgument, Unsupported
 
 
@@ -133,3 +134,19 @@ def test_a_report_hides_among_clones_alone_unless_told():
     law = shuffle.Clones(ratio=2.0, rate=0.25, weight=1.0)
     assert (law.same, law.same_weight) == (0, 0)
     assert (shuffle.clones(1.0).same, shuffle.clones(1.0).same_weight) == (0, 0)
+
+
+def test_the_smallest_randomisers():
+    half = Fraction(1, 2)
+    assert window(inputs=2, width=1) == ((1, half, half),)
+    assert window(inputs=2, width=3) == ((1, Fraction(3, 4), Fraction(1, 4)),)
+    assert blocks(points=2, chosen=1) == ((1, half, half),)
+    for refused in (
+        lambda: window(inputs=1, width=1),
+        lambda: window(inputs=2, width=0),
+        lambda: blocks(points=1, chosen=1),
+        lambda: blocks(points=2, chosen=0),
+        lambda: blocks(points=2, chosen=2),
+    ):
+        with pytest.raises(InvalidArgument):
+            refused()

@@ -221,9 +221,9 @@ class Odometer:
 
     def reading(self, delta: float) -> float:
         """An epsilon that holds at ``delta`` even if one stops because of what was seen."""
-        pure = math.inf if self.epsilon is None else round_up(self.epsilon)
         if self.rho == 0:
-            return min(pure, 0.0)
+            return 0.0
+        pure = math.inf if self.epsilon is None else round_up(self.epsilon)
         level, limit = 1, self.unit
         while limit < self.rho:
             level, limit = level + 1, limit * 2

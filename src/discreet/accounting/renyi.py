@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from scipy.special import log_ndtr
 
 from discreet.accounting import cells, conversion
@@ -184,20 +185,13 @@ def _best_order(value: Callable[[float], float]) -> float:
     coarse = ORDERS[::6]
     values = [value(order) for order in coarse]
     best = int(np.argmin(values))
-    low, high = coarse[max(best - 1, 0)], coarse[min(best + 1, len(coarse) - 1)]
-    ratio = (math.sqrt(5) - 1) / 2
-    low, high = math.log(low - 1), math.log(high - 1)
-    result = float(values[best])
-    left, right = high - ratio * (high - low), low + ratio * (high - low)
-    at_left, at_right = value(1 + math.exp(left)), value(1 + math.exp(right))
-    for _ in range(24):
-        if at_left < at_right:
-            high, right, at_right = right, left, at_left
-            left = high - ratio * (high - low)
-            at_left = value(1 + math.exp(left))
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + ratio * (high - low)
-            at_right = value(1 + math.exp(right))
-        result = min(result, at_left, at_right)
-    return float(result)
+    if not math.isfinite(values[best]):
+        return math.inf
+    near = coarse[max(best - 1, 0) : best + 2]
+    with np.errstate(invalid="ignore"):  # infinite at some orders
+        found = scipy.optimize.minimize_scalar(
+            lambda log_excess: value(1 + math.exp(log_excess)),
+            bounds=(math.log(near[0] - 1), math.log(near[-1] - 1)),
+            method="bounded",
+        )
+    return float(min(values[best], found.fun))
