@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import IO, Literal, TypeAlias
 
 from benchmarks.cases import SUITES
 from benchmarks.page import machine
@@ -122,21 +125,8 @@ def run(step: Step, *, limit_s: float) -> Outcome:
         old.unlink(missing_ok=True)
     fresh = step.file.with_suffix(".part")
     where, began = machine(), time.monotonic()
-    try:
-        with fresh.open("w", encoding="utf-8") as out:
-            done = subprocess.run(  # noqa: S603 - our own commands
-                step.command,
-                cwd=ROOT,
-                env=environment() if step.kind == "study" else None,
-                stdout=out if step.printed else subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-                check=False,
-                timeout=limit_s,
-            )
-        code, told = done.returncode, done.stderr
-    except subprocess.TimeoutExpired:
-        code, told = -1, f"given up after {limit_s:.0f} s"
+    with fresh.open("w", encoding="utf-8") as out:
+        code, told = _ended(step, out if step.printed else subprocess.DEVNULL, limit_s)
     if step.printed:
         fresh.replace(step.file)
     else:
@@ -152,6 +142,28 @@ def run(step: Step, *, limit_s: float) -> Outcome:
     )
     keep(outcome)
     return outcome
+
+
+def _ended(step: Step, out: IO[str] | int, limit_s: float) -> tuple[int, str]:
+    """Its code and what it said; at the limit all that it started is ended with it."""
+    with subprocess.Popen(  # noqa: S603 - our own commands
+        step.command,
+        cwd=ROOT,
+        env=environment() if step.kind == "study" else None,
+        stdout=out,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            _, told = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            return -1, f"given up after {limit_s:.0f} s"
+        else:
+            return process.returncode, told
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def keep(outcome: Outcome) -> None:

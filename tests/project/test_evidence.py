@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -186,6 +187,23 @@ def test_an_old_file_never_stands_in_for_a_failed_run(tmp_path):
     assert outcome.code == 1
     assert "no luck" in outcome.told
     assert not file.exists()
+
+
+def test_at_its_limit_a_step_is_ended_with_all_that_it_started(tmp_path):
+    mark = tmp_path / "child"
+    program = (
+        "import subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"open({str(mark)!r}, 'w').write(str(child.pid))\n"
+        "child.wait()"
+    )
+    command = (sys.executable, "-c", program)
+    step = Step(kind="benchmark", name="x", command=command, file=tmp_path / "x.jsonl")
+    outcome = run(step, limit_s=5)
+    assert outcome.code == -1
+    assert outcome.told == "given up after 5 s"
+    status = Path("/proc") / mark.read_text() / "status"
+    assert not status.exists() or "State:\tZ" in status.read_text()
 
 
 def test_a_step_that_is_kept_keeps_its_time_day_and_version(tmp_path):
