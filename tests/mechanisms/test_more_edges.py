@@ -8,12 +8,13 @@ import pytest
 from mpmath import mp, mpf
 
 import discreet
+from discreet.core import events
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.mechanisms.local.unary import oue, sue
 from discreet.mechanisms.quantile_pieces import _place
 from discreet.mechanisms.smooth_noise import cauchy_multiplier
 from discreet.mechanisms.values import read
-from discreet.noise.bits import seeded
+from discreet.noise.bits import SeededBits, seeded
 from tests.laws import frequency
 
 DRAWS = 4_000
@@ -63,3 +64,44 @@ def test_no_multiplier_of_cauchy_noise_where_there_is_no_room():
     assert cauchy_multiplier(1.0, 20.0) == math.inf
     assert cauchy_multiplier(0.0, 0.0) == math.inf
     assert cauchy_multiplier(1.0, 0.0) == pytest.approx(1 / (2 * math.sinh(0.5)), rel=1e-15)
+
+
+COLUMN = {"lower": 0, "upper": 6, "grid": 1, "epsilon": 2}
+VALUES = [1, 1, 2, 5]
+
+
+@pytest.mark.parametrize("width", [3, 64])
+@pytest.mark.parametrize("method", ["exponential", "interpolated"])
+def test_a_quantile_is_drawn_with_the_law_of_its_method(method, width):
+    made = discreet.private_quantile(**COLUMN, method=method)
+    law = made.probabilities(VALUES)
+    bits = SeededBits(17, width=width)
+    seen = np.bincount([int(made.release(VALUES, bits=bits)) for _ in range(DRAWS)], minlength=7)
+    assert all(frequency(n, DRAWS, p) for n, p in zip(seen, law, strict=True))
+
+
+def test_the_methods_differ_enough_to_be_told_apart():
+    one, other = (
+        discreet.private_quantile(**COLUMN, method=method).probabilities(VALUES)
+        for method in ("exponential", "interpolated")
+    )
+    assert not all(frequency(p * DRAWS, DRAWS, q) for p, q in zip(one, other, strict=True))
+
+
+def test_a_weighted_answer_says_its_delta():
+    made = discreet.weighted(lower=0, upper=1, rows=5, epsilon=1, delta=0.05)
+    assert made.guarantee.event == events.Approx(Fraction(1), Fraction(1, 20))
+
+
+def test_an_interval_of_bounded_noise_allows_for_the_grid():
+    """Errors at a bound and in the middle, in closed form, and a step for a truth between two."""
+    made = discreet.bounded_laplace(lower=0, upper=1, sensitivity=0.5, epsilon=20)
+    span, step = made.column.span, made.column.step
+    with mp.workdps(50):
+        r = mp.exp(-mpf(made.scale.denominator) / made.scale.numerator)
+        lost = 1 - mpf(9) / 10 * (1 - r ** (span + 1))
+        edge = mp.ceil(mp.log(lost) / mp.log(r)) - 1
+        whole = (1 + 2 * r * (1 - r ** mpf(span / 2)) / (1 - r)) * mpf(9) / 10
+        middle = mp.ceil(mp.log(1 - (whole - 1) * (1 - r) / (2 * r)) / mp.log(r))
+    assert made.interval(0.9)[1] / step == max(int(edge), int(middle)) + 1
+    assert made.interval(0.9)[0] == -made.interval(0.9)[1]

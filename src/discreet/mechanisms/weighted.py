@@ -76,8 +76,7 @@ class Weighted(Mechanism):
     @property
     def guarantee(self) -> Guarantee:
         """What one release costs."""
-        event = events.Approx(self.epsilon, self.delta) if self.delta else events.Pure(self.epsilon)
-        return Guarantee(event, Relation.REPLACE_ONE)
+        return Guarantee(events.Approx(self.epsilon, self.delta), Relation.REPLACE_ONE)
 
     @property
     def _largest(self) -> float:
