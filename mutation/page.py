@@ -83,11 +83,16 @@ def _survivors(content: dict[str, Any]) -> Iterator[str]:
     for row in _left(content):
         where = f"`{row['file']}` {row['function'] or 'at import'}"
         line, change = (_code(row[name]) for name in ("line", "change"))
-        yield f"| {where} | {line} | {change} | {_why(argued.get(_name(row)))} |\n"
+        why = _why(argued.get(_name(row)), content["room"], row)
+        yield f"| {where} | {line} | {change} | {why} |\n"
 
 
-def _why(argument: Argument | None) -> str:
-    return "not argued" if argument is None else f"{argument.kind}: {argument.why}"
+def _why(argument: Argument | None, room: str, row: dict[str, Any]) -> str:
+    if argument is not None:
+        return f"{argument.kind}: {argument.why}"
+    file = ROOT / "src" / "discreet" / room / row["file"]
+    here = file.exists() and row["line"] in file.read_text(encoding="utf-8")
+    return "not argued" if here else "the line is gone since this run"
 
 
 def _code(text: str) -> str:
