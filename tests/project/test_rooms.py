@@ -48,6 +48,7 @@ OWNED = {
         "data/spark_source.py",
         "local/spark_reports.py",
     },
+    "polars": {"apps/cli/model_cases.py"},
     "pyarrow": {"local/spark_reports.py"},
     "adbc_driver_postgresql": {"data/postgres_source.py"},
 }
