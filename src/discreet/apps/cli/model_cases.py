@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from discreet import disclosure, learned
-from discreet.accounting.guarantee import Guarantee, pure, zcdp
+from discreet.accounting.guarantee import Guarantee
 from discreet.core.relation import Relation
 from discreet.leakage import exact
 from discreet.leakage.case import Case, one_by_one
 from discreet.models.pate.aggregate import Confident
-from discreet.models.pate.assignment import UNITS
+from discreet.models.pate.assignment import UNITS, Assignment
 from discreet.models.pate.laplace import LaplaceMax
 from discreet.models.regression import PrivateLinearRegression
 from discreet.models.sgd import PrivateLogisticRegression
@@ -51,6 +51,10 @@ def cases() -> tuple[Case, ...]:
 def _votes() -> tuple[Case, ...]:
     """One owner's teacher turns its whole vote: units of it leave one class and reach another."""
     rule = Confident(threshold=6, sigma_threshold=2, sigma_votes=2)
+    plain = LaplaceMax(scale=2)
+    # Ten teachers of one vote each; an owner's data reach one of them.
+    weights = np.full(10, UNITS, dtype=np.int64)
+    teachers = Assignment(names=("all",), copies=(1,), blocks=((0, 10),), weights=weights)
     tied, turned = (5 * UNITS, 5 * UNITS), (4 * UNITS, 6 * UNITS)
 
     def asked(counts: Sequence[int], n: int, seed: int) -> object:
@@ -72,14 +76,14 @@ def _votes() -> tuple[Case, ...]:
     return (
         Case(
             name="PATE, whether a question is answered",
-            claimed=zcdp(Fraction(1, 8)),
+            claimed=rule.question(teachers).worst,
             draw=asked,
             left=tied,
             right=turned,
             laws=lambda: exact.pair(law(tied), law(turned)),
         ),
-        voted("PATE, the answer", rule, zcdp(Fraction(1, 4))),
-        voted("PATE, the answer with Laplace noise", LaplaceMax(scale=2), pure(1)),
+        voted("PATE, the answer", rule, rule.answer(teachers, classes=2).worst),
+        voted("PATE, the answer with Laplace noise", plain, plain.answer(teachers).worst),
     )
 
 
