@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from discreet.accounting.filters import rho_of
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
 from discreet.core.check import probability
@@ -192,7 +193,7 @@ class Additive(Mechanism):
 
     def _worth(self) -> str:
         if self.target is None:
-            return repr(self.guarantee)
+            return f"rho {float(rho_of(self.guarantee.event)):.4g}, {self.relation.value}"
         epsilon, delta = self.target
         also = f", delta {float(delta):g}" if delta else ""
         return f"epsilon {float(epsilon):g}{also}, {self.relation.value}"
