@@ -10,9 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from evidence import packages, page, part
-from evidence.steps import ROOT, Outcome, Step, kept, run, steps
-
-_FOLDER = ROOT / "build" / "evidence"
+from evidence.steps import RECORDS, ROOT, Outcome, Step, kept, run, steps
 
 
 @click.command()
@@ -22,8 +20,8 @@ _FOLDER = ROOT / "build" / "evidence"
 @click.option("--limit", default=3600.0, show_default=True, help="Seconds that a step may take.")
 def main(*, quick: bool, data: Path | None, only: str, limit: float) -> None:
     """Collect the evidence; 1 if anything failed or did not run."""
-    _FOLDER.mkdir(parents=True, exist_ok=True)
-    planned = steps(_FOLDER, quick=quick, data=data)
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    planned = steps(RECORDS, quick=quick, data=data)
     outcomes: dict[str, Outcome] = {one.file.name: kept(one) for one in planned}
     todo = [one for one in planned if only in f"{one.kind} {one.name}"]
     console = Console(stderr=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -12,7 +11,6 @@ from evidence.steps import ROOT, Outcome
 
 Record: TypeAlias = dict[str, Any]
 FOLDER = ROOT / "docs" / "evidence"
-_PATH = re.compile(r"(?:/[\w.+-]+)+/([\w.+-]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +44,11 @@ def records(outcome: Outcome) -> list[Record]:
 
 
 def unfinished(one: Outcome) -> Open:
-    """A step that did not run to its end; what it said, without the paths of a machine."""
+    """A step that did not run to its end, and what it said."""
     return Open(
         where=f"{one.step.kind} {one.step.name}",
         what="did not finish" if one.day else "was not run",
-        why=_PATH.sub(r"\1", one.told) or f"exit code {one.code}",
+        why=one.told or f"exit code {one.code}",
         failed=True,
     )
 

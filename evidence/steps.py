@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -24,6 +25,11 @@ from evidence.packages import environment
 
 Kind: TypeAlias = Literal["study", "audit", "benchmark"]
 ROOT = Path(__file__).parents[1]
+RECORDS = ROOT / "evidence" / "records"
+"""What the last run of each step wrote, and how it ended: the pages are made from these alone."""
+_PATH = re.compile(r"(?:/[\w.+-]+)+/([\w.+-]+)")
+_SHOWN = ("title", "source", "seed", "checks")
+"""What the pages show of a study; tables and figures are in its own report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,17 +137,27 @@ def run(step: Step, *, limit_s: float) -> Outcome:
         fresh.replace(step.file)
     else:
         fresh.unlink()
+        _shorten(step.file)
     outcome = Outcome(
         step=step,
         code=code,
         seconds=time.monotonic() - began,
-        told="" if code == 0 else " ".join(told.split()[-60:]),
+        # Records are published: no paths of the machine that made them.
+        told="" if code == 0 else _PATH.sub(r"\1", " ".join(told.split()[-60:])),
         day=f"{datetime.now(tz=UTC):%d %B %Y}",
         version=_version(),
         machine=where,
     )
     keep(outcome)
     return outcome
+
+
+def _shorten(file: Path) -> None:
+    """Leave of a study what the pages show."""
+    if file.exists():
+        study = json.loads(file.read_text(encoding="utf-8"))
+        shown = {name: study[name] for name in _SHOWN}
+        file.write_text(json.dumps(shown, indent=1) + "\n", encoding="utf-8")
 
 
 def _ended(step: Step, out: IO[str] | int, limit_s: float) -> tuple[int, str]:
@@ -170,7 +186,7 @@ def keep(outcome: Outcome) -> None:
     """Write down how a step ended."""
     told = asdict(outcome)
     told["step"] = {"quick": outcome.step.quick, "lacks": outcome.step.lacks}
-    outcome.step.record.write_text(json.dumps(told, indent=1), encoding="utf-8")
+    outcome.step.record.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
 def kept(step: Step) -> Outcome:

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.cases import SUITES
 from discreet.studies.catalogue import PLANS
 from evidence import page, part
-from evidence.steps import Outcome, Step, kept, run, steps
+from evidence.steps import RECORDS, ROOT, Outcome, Step, kept, run, steps
 
 CHECK = {
     "id": "T1/a",
@@ -171,10 +171,35 @@ def test_a_peer_that_gave_up_is_listed(folder):
     assert not page.write([lines(folder, "benchmark", "noise", failed)])
 
 
-def test_what_did_not_run_is_said_without_the_paths_of_a_machine(folder):
-    outcome = replace(lines(folder, "benchmark", "noise", code=3), told="no /some/where/peer.py")
-    assert not page.write([outcome])
+def test_what_did_not_finish_is_said_without_the_paths_of_a_machine(folder):
+    command = (sys.executable, "-c", "import sys; sys.exit('no /some/where/peer.py')")
+    file = folder / "noise.jsonl"
+    step = Step(kind="benchmark", name="noise", command=command, file=file)
+    assert not page.write([run(step, limit_s=60)])
     assert "| benchmark noise | **did not finish** | no peer.py |" in read("index")
+    assert "/some/where" not in step.record.read_text(encoding="utf-8")
+
+
+def test_of_a_study_only_what_pages_show_is_kept(tmp_path):
+    file = tmp_path / "x.json"
+    whole = {"title": "X", "source": "Y", "seed": 0, "checks": [CHECK], "figures": ["<svg/>"]}
+    program = f"import json; json.dump({whole!r}, open({str(file)!r}, 'w'))"
+    command = (sys.executable, "-c", program)
+    run(Step(kind="study", name="x", command=command, file=file), limit_s=60)
+    assert json.loads(file.read_text(encoding="utf-8")) == {
+        "title": "X",
+        "source": "Y",
+        "seed": 0,
+        "checks": [CHECK],
+    }
+
+
+def test_published_pages_are_made_from_the_records_beside_them(folder):
+    planned = steps(RECORDS, quick=False, data=None)
+    page.write([kept(one) for one in planned])
+    for made in part.FOLDER.glob("*.md"):
+        published = ROOT / "docs" / "evidence" / made.name
+        assert made.read_text(encoding="utf-8") == published.read_text(encoding="utf-8")
 
 
 def test_an_old_file_never_stands_in_for_a_failed_run(tmp_path):
