@@ -441,10 +441,10 @@ def test_limits_of_its_own(visits, account):
 def test_a_stated_accuracy_is_met_and_not_exceeded_by_much(table, currency, workload):
     asked = {"workload": workload}
     amount = table.amount_for_ranges("age", within=20, currency=currency, **asked)
-    assert list(amount) == [currency]
+    assert list(map(type, amount.values())) == [float]
     best = table.plan_ranges("age", **asked, **amount).candidates[0]
     assert 0.98 * 20 < best.width(level=0.95) <= 20
-    less = table.plan_ranges("age", **asked, **{currency: amount[currency] * Fraction(98, 100)})
+    less = table.plan_ranges("age", **asked, **{currency: amount[currency] * 0.98})
     assert less.candidates[0].width(level=0.95) > 20
 
 

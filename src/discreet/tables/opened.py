@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, Self, TypedDict, Unpack, cast
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import check
-from discreet.core.exact import Number
+from discreet.core.exact import Number, rational
 from discreet.data.expression import Expression
 from discreet.data.schema import Plain
 from discreet.ledger.account import Account
@@ -16,7 +16,7 @@ from discreet.ledger.crowd import Crowd
 from discreet.mechanisms.partition import Method
 from discreet.noise.bits import system
 from discreet.queries.ask import By
-from discreet.queries.budget import budget
+from discreet.queries.budget import Budget, budget
 from discreet.queries.design import Setting
 from discreet.tables.bounds import Bounds, SuggestedLimits, suggest_bounds, suggest_limits
 from discreet.tables.discover import discover, selection
@@ -31,6 +31,15 @@ class Amount(TypedDict, total=False):
     epsilon: Number
     delta: Number
     rho: Number
+
+
+def amount_of(found: Budget) -> Amount:
+    """A budget as it is asked for: doubles wherever they are read back as what they stand for."""
+    parts = {"epsilon": found.epsilon, "delta": found.delta, "rho": found.rho}
+    stated = {name: x for name, x in parts.items() if x is not None}
+    return cast(
+        "Amount", {name: float(x) if rational(float(x)) == x else x for name, x in stated.items()}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

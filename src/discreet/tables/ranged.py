@@ -23,7 +23,7 @@ from discreet.queries.ranges.question import planned as planned_ranges
 from discreet.queries.ranges.target import range_amount_for
 from discreet.queries.targets import Currency
 from discreet.tables.descent import FineQuantiles, descend
-from discreet.tables.opened import Amount, Opened
+from discreet.tables.opened import Amount, Opened, amount_of
 from discreet.tables.ranges import AnyRanges, ChargedGrid, ChargedRanges
 from discreet.tables.release import Release
 from discreet.tables.work import Work, carry_out
@@ -125,8 +125,7 @@ class Ranged(Opened):
             currency=currency,
             delta=delta,
         )
-        parts = {"epsilon": found.epsilon, "delta": found.delta, "rho": found.rho}
-        return cast("Amount", {name: x for name, x in parts.items() if x is not None})
+        return amount_of(found)
 
     def fine_quantiles(
         self,

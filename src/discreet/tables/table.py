@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, Unpack, cast
+from typing import Literal, TypeAlias, Unpack
 
 from discreet.core import check
 from discreet.core.errors import InvalidArgument, RelationMismatch
@@ -27,7 +27,7 @@ from discreet.queries.budget import budget
 from discreet.queries.design import Design, Setting, design
 from discreet.queries.forecast import Forecast, forecast
 from discreet.queries.targets import Currency, amount_for
-from discreet.tables.opened import Amount
+from discreet.tables.opened import Amount, amount_of
 from discreet.tables.ranged import Ranged
 from discreet.tables.release import Release
 from discreet.tables.work import Work, carry_out
@@ -201,8 +201,7 @@ class Table(Ranged):
             currency=currency,
             delta=delta,
         )
-        parts = {"epsilon": found.epsilon, "delta": found.delta, "rho": found.rho}
-        return cast("Amount", {name: float(x) for name, x in parts.items() if x is not None})
+        return amount_of(found)
 
     def release(
         self,
