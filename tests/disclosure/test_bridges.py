@@ -203,6 +203,33 @@ def test_the_order_and_the_names_of_rows_are_not_those_of_the_input():
     assert shown.index.tolist() == list(range(len(shown)))
 
 
+def _shown(step, frame):
+    made = sampled_table(columns={"x": step}, rate=0.5, k=2, epsilon=1)
+    return set(nw.from_native(made.release(frame, bits=seeded(1)))["x"].to_list())
+
+
+@pytest.mark.parametrize("kind", [pl.Int64, pl.UInt64])
+def test_a_missing_number_does_not_change_how_others_are_written(kind):
+    exact, level = [2**53 + 1] * 40, at(intervals([0, 1]), 0)
+    for some in (exact, [*exact, None]):
+        frame = pl.DataFrame({"x": pl.Series(some, dtype=kind)})
+        assert _shown(level, frame) == {"9007199254740993"}
+        assert _shown(level, frame.to_arrow()) == {"9007199254740993"}
+        assert _shown(at(intervals([0, 1]), 1), frame) == {"> 1"}
+
+
+@pytest.mark.parametrize("kind", ["datetime64[ns]", "timedelta64[ns]", "category"])
+def test_a_finer_moment_does_not_change_how_others_are_written(kind):
+    day, finer = 86_400_000_000_000, 5_000_000_001
+    moments = "timedelta64[ns]" if kind == "timedelta64[ns]" else "datetime64[ns]"
+    coarse, fine = (
+        pd.DataFrame({"x": pd.Series(some).astype(moments).astype(kind)})
+        for some in ([day] * 40, [day] * 40 + [day + finer])
+    )
+    assert len(_shown(at(categories(), 0), coarse)) == 1
+    assert _shown(at(categories(), 0), coarse) == _shown(at(categories(), 0), fine)
+
+
 def test_an_unmapped_column_is_refused():
     bridge = sampled_table(columns=MAPS, rate=0.1, k=5, epsilon=1)
     with pytest.raises(InvalidArgument, match="1 columns without a public map"):

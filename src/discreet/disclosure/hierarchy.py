@@ -70,9 +70,7 @@ class Intervals:
 
     def code(self, series: Series) -> Coded:
         """The column in codes."""
-        values = _numbers(series)
-        exact, codes = np.unique(values, return_inverse=True)
-        numbers = exact.astype(np.float64)
+        exact, numbers, codes = _numbers(series)
         levels = []
         for edges in self.edges:
             widths = np.diff(edges) / (edges[-1] - edges[0])
@@ -244,13 +242,25 @@ def _group(value: str | None, groups: Mapping[str, str]) -> str:
     return MISSING if value is None else groups.get(value, OTHER)
 
 
-def _numbers(series: Series) -> Any:
-    """Whole numbers as they are, all others as doubles with NaN for what is missing."""
+def _numbers(series: Series) -> tuple[Any, Floats, Ints]:
+    """The different values of a column as they are and as doubles, and the place of each row's.
+
+    Whole numbers stay whole beside a missing one: no row may change how another is written.
+    """
     if not series.dtype.is_numeric():
         raise OutOfDomain("intervals() needs a column of numbers: convert it, or group it by name.")
-    if series.dtype.is_integer() and not series.is_null().any():
-        return series.to_numpy()
-    return series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
+    if not series.dtype.is_integer():
+        values = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
+        exact, codes = np.unique(values, return_inverse=True)
+        return exact, exact, codes
+    null = series.is_null().to_numpy()
+    if not null.any():
+        exact, codes = np.unique(series.to_numpy(), return_inverse=True)
+        return exact, exact.astype(np.float64), codes
+    exact, places = np.unique(series.fill_null(0).to_numpy()[~null], return_inverse=True)
+    codes = np.full(len(null), len(exact))
+    codes[~null] = places
+    return (*exact.tolist(), None), np.append(exact.astype(np.float64), math.nan), codes
 
 
 def _bins(values: Floats, edges: tuple[float, ...]) -> Ints:
@@ -285,7 +295,9 @@ def distinct(series: Series) -> tuple[list[str | None], Ints]:
         kind = bool if series.dtype == nw.Boolean else float
         shown = [None if math.isnan(value) else name(kind(value)) for value in values]
         return shown, places.astype(np.int64, copy=False)
-    plain = texts(series, "object" if series.dtype == nw.Object else "text")
+    # pandas writes moments and durations by what the whole column needs: here each by itself.
+    alone = series.dtype in (nw.String, nw.Date) or series.dtype.is_integer()
+    plain = texts(series, "text" if alone else "object")
     known: list[str | None] = sorted(plain.unique().to_list()) if len(plain) else []
     place = {text: i for i, text in enumerate(known)}
     codes = by_value(plain, place.__getitem__)
