@@ -209,6 +209,30 @@ def test_without_one_unit_the_counts_move_by_at_most_its_limit():
         assert max(moves) == 4
 
 
+def test_a_unit_is_not_counted_once_as_a_number_and_once_as_text(tmp_path):
+    file = exact(tmp_path / "stream.db")
+    assert round(file.events([1, 1], units=[7, 7], end=1, bits=seeded(1)).values[-1]) == 1
+    with pytest.raises(InvalidArgument, match="one kind"):
+        file.events([2], units=["7"], end=2, bits=seeded(1))
+    assert round(file.events([2, 2], units=[7, 8], end=2, bits=seeded(1)).values[-1]) == 2
+    file.close()
+    names = exact(None)
+    names.events([1], units=["7"], end=1, bits=seeded(1))
+    with pytest.raises(InvalidArgument, match="one kind"):
+        names.events([2], units=[7], end=2, bits=seeded(1))
+
+
+@pytest.mark.parametrize("unit", [np.uint64(2**63), "anna\ud800"])
+def test_a_unit_that_the_file_cannot_hold_is_not_quoted(unit):
+    file = exact(None)
+    with pytest.raises(OutOfDomain, match="units must be") as caught:
+        file.events([1], units=np.array([unit]), end=1, bits=seeded(1))
+    assert "anna" not in str(caught.value)
+    assert caught.value.__context__ is None
+    assert file.steps == 0
+    file.events([1], units=[7], end=1, bits=seeded(1))
+
+
 def test_events_without_units(account):
     with stream(account=account, epsilon=1, keys=["a", "b"]) as visits:
         assert visits.events([2, 1], keys=[0, 1], end=3).values.shape == (3, 2)

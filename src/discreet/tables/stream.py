@@ -46,8 +46,8 @@ class Stream:
         """Count events into steps, and close the steps up to ``end``.
 
         ``steps`` tells for each event the step in which it happened, ``keys`` the place of its key
-        and ``units`` whose it is (if the stream limits units): of each unit the first
-        ``rows_per_unit`` events of the whole stream are counted.
+        and ``units`` whose it is (if the stream limits units; whole numbers in all feeds, or texts
+        in all): of each unit the first ``rows_per_unit`` events of the whole stream are counted.
         """
         return self._file.events(steps, end=end, bits=system(), keys=keys, units=units)
 

@@ -171,12 +171,7 @@ class StreamFile:
             raise OutOfDomain("units must be whole numbers or texts, one for each event.")
         names, inverse, numbers = np.unique(units, return_inverse=True, return_counts=True)
         listed: list[Unit] = names.tolist()
-        before = dict.fromkeys(listed, 0)
-        for start in range(0, len(listed), _MANY):
-            some = listed[start : start + _MANY]
-            marks = ",".join("?" * len(some))
-            query = f"SELECT id, used FROM units WHERE id IN ({marks})"  # noqa: S608 - marks only
-            before.update(self._held.base.execute(query, some))
+        before = self._used(listed)
         used = np.array([before[name] for name in listed], dtype=np.int64)
         # The place of each event among those of its unit, in the order in which they came.
         rank = np.empty(len(units), dtype=np.int64)
@@ -189,6 +184,25 @@ class StreamFile:
             for name, number, old in zip(listed, after, used, strict=True)
             if number != old
         ]
+
+    def _used(self, listed: list[Unit]) -> dict[Unit, int]:
+        """How many events each of these units has had."""
+        known = self._held.base.execute("SELECT typeof(id) FROM units LIMIT 1").fetchone()
+        if known and listed and (known[0] == "text") != isinstance(listed[0], str):
+            # The unit 7 and the unit "7" would each have the events of one.
+            raise InvalidArgument(
+                "units must be of one kind in all of a stream, whole numbers or texts: it was "
+                "begun with the other kind."
+            )
+        before = dict.fromkeys(listed, 0)
+        with suppress(OverflowError, UnicodeError):  # whose message would quote a unit
+            for start in range(0, len(listed), _MANY):
+                some = listed[start : start + _MANY]
+                marks = ",".join("?" * len(some))
+                query = f"SELECT id, used FROM units WHERE id IN ({marks})"  # noqa: S608 - marks
+                before.update(self._held.base.execute(query, some))
+            return before
+        raise OutOfDomain("units must be whole numbers below 2**63, or texts that UTF-8 can hold.")
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
