@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -231,6 +232,16 @@ def test_a_unit_that_the_file_cannot_hold_is_not_quoted(unit):
     assert caught.value.__context__ is None
     assert file.steps == 0
     file.events([1], units=[7], end=1, bits=seeded(1))
+
+
+@pytest.mark.parametrize("held", [b"", b"noise", b"PK\x03\x04 so on", b"PK\x05\x06" + bytes(18)])
+def test_a_damaged_state_is_an_error_of_the_stream(tmp_path, held):
+    exact(tmp_path / "stream.db").close()
+    with sqlite3.connect(tmp_path / "stream.db") as base:
+        base.execute("UPDATE held SET value = ? WHERE name = 'state'", (held,))
+    base.close()
+    with pytest.raises(StreamFailure, match="damaged"):
+        exact(tmp_path / "stream.db")
 
 
 def test_events_without_units(account):

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeAlias
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -136,7 +137,12 @@ class StreamFile:
         held = self._held.get("state")
         if held is None:
             raise InvalidArgument("path must be the file of a stream.")
-        self._state = unpack(held)
+        state = None
+        with suppress(EOFError, KeyError, ValueError, BadZipFile):  # could quote what is held
+            state = unpack(held)
+        if state is None:
+            raise StreamFailure("The state of the stream is damaged: begin a new one.")
+        self._state = state
         if self._held.get("design") != self._design(self._state.step):
             raise StreamFailure(
                 "This discreet would count the open epoch in another way than the one that began "
