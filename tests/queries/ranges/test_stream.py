@@ -258,3 +258,14 @@ def test_refused_plans():
             plan_stream(**wrong)
     with pytest.raises(InvalidArgument, match="relation"):
         plan_stream(epsilon=1, relation=discreet.Relation.LOCAL)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
+def test_counts_and_keys_of_any_whole_type_are_counted(kind):
+    counts, plan = np.array([1, 0, 100]), plan_stream(epsilon=1, horizon=3)
+    _, expected = run(plan, counts, bits=seeded(1))
+    _, found = run(plan, counts.astype(kind), bits=seeded(1))
+    assert found.tolist() == expected.tolist()
+    keyed = plan_stream(epsilon=1, horizon=3, keys=["a", "b"])
+    at, keys = np.array([1, 3], dtype=kind), np.array([1, 0], dtype=kind)
+    assert stream.tally(keyed, at, after=0, keys=keys, end=3).tolist() == [[0, 1], [0, 0], [1, 0]]

@@ -167,7 +167,9 @@ def checked(plan: StreamPlan, counts: ArrayLike) -> Ints:
         raise OutOfDomain(f"counts must be whole numbers of the shape {shape}.")
     if rows.size and rows.min() < 0:
         raise OutOfDomain("counts must not be negative.")
-    cut: Ints = np.minimum(rows, LARGEST_COUNT).astype(np.int64)
+    # In 64 bits first: the largest count need not fit the type of the counts.
+    wide = rows if rows.dtype == np.uint64 else rows.astype(np.int64)
+    cut: Ints = np.minimum(wide, LARGEST_COUNT).astype(np.int64)
     return cut
 
 
@@ -193,7 +195,9 @@ def tally(plan: StreamPlan, steps: ArrayLike, *, after: int, keys: Any = None, e
         raise OutOfDomain("keys must be places among the plan's keys, one for each event.")
     if lane.size and (lane.min() < 0 or lane.max() >= plan.lanes):
         raise OutOfDomain("keys must be places among the plan's keys, one for each event.")
-    flat = np.bincount(places * plan.lanes + lane, minlength=(end - after) * plan.lanes)
+    flat = np.bincount(
+        places * plan.lanes + lane.astype(np.int64), minlength=(end - after) * plan.lanes
+    )
     return flat.reshape(-1, plan.lanes)
 
 
