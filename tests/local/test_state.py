@@ -177,6 +177,18 @@ def test_states_add_up_unless_they_share_a_file(tmp_path):
         assert again.aggregate == summed(GRR, rows[0::3])
 
 
+def test_a_merge_that_is_refused_marks_no_file_as_counted(tmp_path):
+    rows = reports(GRR, 100)
+    paths = [write(tmp_path / f"{i}.dlr", GRR, rows[i::2]) for i in range(2)]
+    with State(None, GRR) as one, State(None, GRR) as both:
+        one.count([paths[1]])
+        both.count(paths)
+        with pytest.raises(InvalidArgument, match="same file"):
+            one.merge(both)
+        one.count([paths[0]])
+        assert one.aggregate == summed(GRR, rows)
+
+
 def test_a_state_is_of_one_collection_and_one_process(tmp_path):
     path = tmp_path / "s.agg"
     with State(path, GRR), pytest.raises(StateFailure, match="another process"):

@@ -136,13 +136,15 @@ class State:
         """Take over another count of the same collection, unless they share a file."""
         if other.collection != self.collection:
             raise InvalidArgument("The states belong to different collections.")
-        for name, place in other.files():
-            if self.counted(name) != (0, None):
-                raise InvalidArgument(
-                    "Two of the states have counted the same file: its reports would count twice."
-                )
-            self.move(name, counted=place[0], digest=place[1])
+        files = dict(other.files())
+        # All of them first: a file that is marked without its reports would never be counted.
+        if any(self.counted(name) != (0, None) for name in files):
+            raise InvalidArgument(
+                "Two of the states have counted the same file: its reports would count twice."
+            )
         self.aggregate.merge(other.aggregate)
+        for name, (counted, digest) in files.items():
+            self.move(name, counted=counted, digest=digest)
 
     def files(self) -> Iterator[tuple[str, tuple[int, str | None]]]:
         """Everything that is in the sum, by its name."""
