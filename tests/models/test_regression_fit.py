@@ -14,7 +14,13 @@ from sklearn.utils.estimator_checks import check_estimator
 import discreet
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.models.regression import PrivateLinearRegression, Scaling, penalised, psd
+from discreet.models.regression import (
+    BestLinearRegression,
+    PrivateLinearRegression,
+    Scaling,
+    penalised,
+    psd,
+)
 from discreet.models.regression.as_published import as_published, published_scaling
 from discreet.models.regression.lattice import Lattice
 from discreet.models.regression.rows import sums
@@ -354,6 +360,21 @@ def test_one_outlier_moves_everything_under_the_maximum_norm():
     assert np.linalg.norm(gram(more, data_dependent) - gram(x, fixed)) > 20
     rows = published_scaling(x, y, mapping="row")
     assert np.linalg.norm(gram(more, rows) - gram(x, rows)) == pytest.approx(1.0, abs=1e-3)
+
+
+def test_columns_in_another_order_are_not_predicted_from():
+    frame = pd.DataFrame(np.random.default_rng(1).uniform(-1, 1, (200, 2)), columns=["a", "b"])
+    declared = {"epsilon": 1, "delta": 1e-6, "bounds": (-1, 1), "target_bounds": (-1, 1)}
+    for made in (
+        PrivateLinearRegression(**declared, bits=seeded(1)),
+        BestLinearRegression(**declared, rows=200, bits=seeded(1)),
+    ):
+        made.fit(frame, frame["a"])
+        expected = made.predict(frame.to_numpy()).tolist()
+        assert made.predict(frame).tolist() == expected
+        for wrong in (frame[["b", "a"]], frame.rename(columns={"b": "c"})):
+            with pytest.raises(InvalidArgument, match="feature names should match"):
+                made.predict(wrong)
 
 
 # ── scikit-learn ─────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 
 from discreet.core.errors import InvalidArgument
 from discreet.models.charging import ChargingEstimator
-from discreet.models.inputs import Floats, doubles, matrix_shape, shaped
+from discreet.models.inputs import Floats, doubles, matrix_shape, names_of, shaped
 
 
 class LinearEstimator(RegressorMixin, ChargingEstimator):
@@ -36,5 +36,13 @@ class LinearEstimator(RegressorMixin, ChargingEstimator):
             raise InvalidArgument(
                 f"X has {table.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input."
+            )
+        names = names_of(x)
+        known = getattr(self, "feature_names_in_", None)
+        if names is not None and known is not None and names != tuple(known):
+            # In the words of scikit-learn.
+            raise InvalidArgument(
+                "The feature names should match those that were passed during fit, in the same "
+                "order: select X[model.feature_names_in_]."
             )
         return doubles("X", table)
