@@ -37,6 +37,21 @@ def even(teachers=200):
 # ── who teaches whom ───────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.parametrize("named", [9, 11])
+def test_every_record_has_an_owner(named):
+    ensemble = PrivateEnsemble(GaussianNB(), assignment=even(8), classes=2)
+    owners, levels = [f"p{i}" for i in range(named)], ["open"] * named
+    with pytest.raises(InvalidArgument, match="every record"):
+        ensemble.fit(np.zeros((10, 1)), np.zeros(10, dtype=int), owners=owners, levels=levels)
+
+
+def test_a_name_that_is_no_text_has_teachers_and_a_long_key_is_refused():
+    found = even(8).rows(["anna\ud800", "ben"], ["open", "strict"])
+    assert sorted(np.concatenate(found).tolist()) == [0, 1]
+    with pytest.raises(InvalidArgument, match="key must be"):
+        upsampling(8, copies={"open": 1}, key="k" * 65)
+
+
 @pytest.mark.parametrize("assignment", [even(8), upsampling(8, copies={"open": 3, "strict": 1})])
 def test_without_an_owner_only_the_own_teachers_change(assignment):
     owners = np.array([f"p{i}" for i in range(30)] + ["p3", "p4"])

@@ -42,6 +42,8 @@ class Assignment:
     def __post_init__(self) -> None:
         if (self.weights < 0).any():
             raise InvalidArgument("weights must not be negative.")
+        if len(self.key.encode()) > hashlib.blake2b.MAX_KEY_SIZE:
+            raise InvalidArgument("key must be at most 64 bytes long.")
 
     @property
     def teachers(self) -> int:
@@ -84,7 +86,9 @@ class Assignment:
     def _teachers(self, owner: str, level: int) -> tuple[int, ...]:
         """Distinct teachers of an owner: neighbours on a ring, from a place that a hash chooses."""
         first, end = self.blocks[level]
-        digest = hashlib.blake2b(owner.encode(), key=self.key.encode(), digest_size=8).digest()
+        # Also names that are no valid text: an error would quote them.
+        text = owner.encode(errors="surrogatepass")
+        digest = hashlib.blake2b(text, key=self.key.encode(), digest_size=8).digest()
         place = int.from_bytes(digest, "big") % (end - first)
         return tuple(first + (place + i) % (end - first) for i in range(self.copies[level]))
 

@@ -89,9 +89,9 @@ class PrivateEnsemble:
             or not np.isin(targets, np.arange(self.classes)).all()
         ):
             raise InvalidArgument(f"y must be whole numbers 0..{self.classes - 1}, as declared.")
-        parts = self.assignment.rows(owners, levels)
-        if sum(map(len, parts)) and max(map(max, filter(len, parts))) >= len(features):
+        if np.shape(owners) != (len(features),):
             raise InvalidArgument("owners and levels must name one of each for every record.")
+        parts = self.assignment.rows(owners, levels)
         self._teachers = Parallel(n_jobs=self.n_jobs)(
             delayed(_teacher)(self.estimator, features[rows], targets[rows]) for rows in parts
         )
