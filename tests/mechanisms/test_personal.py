@@ -411,3 +411,8 @@ def test_a_stretched_sum_is_that_of_weighted_values():
             mechanism.release(bad, ["b"])
     with pytest.raises(InvalidArgument, match="below upper"):
         stretched_sum(menu, lower=1, upper=1)
+
+
+def test_nobody_is_counted_as_nobody():
+    menu = {"all": pure(1, relation=Relation.REPLACE_ONE)}
+    assert personal_count(menu).release([], [], bits=seeded(1)) == 0

@@ -65,7 +65,8 @@ class Priced:
         kinds, places = np.unique(chosen, return_inverse=True)
         if not set(kinds.tolist()) <= set(known):
             raise InvalidArgument(f"levels must be among {', '.join(sorted(known))}.")
-        found: NDArray[np.intp] = np.array([known[kind] for kind in kinds.tolist()])[places]
+        order = np.array([known[kind] for kind in kinds.tolist()], dtype=np.intp)
+        found: NDArray[np.intp] = order[places]
         return found
 
 
