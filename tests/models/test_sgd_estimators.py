@@ -82,6 +82,13 @@ def test_two_classes_are_learnt_without_tuning() -> None:
     assert ((chances[:, 1] > 0.5) == (model.decision_function(X) > 0)).all()
 
 
+@pytest.mark.parametrize("classes", [[None, "a"], [[0], [1, 2]]])
+def test_classes_without_an_order_are_refused(classes: object) -> None:
+    model = PrivateLogisticRegression(epsilon=1, delta=1e-6, bounds=(0, 1), classes=classes)
+    with pytest.raises(InvalidArgument, match="classes must be"):
+        model.fit(np.zeros((4, 1)), np.zeros(4))
+
+
 def test_several_classes_are_learnt_and_named() -> None:
     data, digits = load_digits(return_X_y=True)
     names = np.array([f"digit {digit}" for digit in digits])

@@ -26,7 +26,10 @@ def declared(classes: Classes, *, found: NDArray[Any] | None = None) -> NDArray[
             "classes must be declared: the labels that can occur, or 'public' if the labels "
             "found in y are no secret."
         )
-    named: NDArray[Any] = np.unique(np.asarray(classes))
+    try:
+        named: NDArray[Any] = np.unique(np.asarray(classes))
+    except (TypeError, ValueError):
+        raise InvalidArgument("classes must be all numbers or all text.") from None
     if len(named) < 2:
         raise InvalidArgument(
             f"classes must name at least two labels, got {len(named)} class: with a single "
