@@ -26,6 +26,8 @@ def test_texts_are_cut_filled_and_read_back():
     with pytest.raises(OutOfDomain, match="texts or bytes") as caught:
         texts(["fine", 123456], 4)
     assert "123456" not in str(caught.value)
+    with pytest.raises(OutOfDomain, match="texts or bytes"):
+        texts(123456, 4)
 
 
 @pytest.mark.parametrize("digits", [1, 7, 8, 9, 15, 16, 23, 24])

@@ -235,6 +235,7 @@ def test_labels_find_their_cells(domain, value, cells):
         (bins([0, 0.5, 2]), [math.nan]),
         (dates("2024-02-28", "2024-03-01"), ["2024-03-02"]),
         (dates("2024-02-28", "2024-03-01"), ["yesterday"]),
+        (dates("2024-02-28", "2024-03-01"), [10**30]),
         (ordered(["low", "high"]), ["highest"]),
         (integers(5, 9), [6.5]),
         (integers(5, 9), [10**30]),

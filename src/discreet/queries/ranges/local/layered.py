@@ -150,7 +150,7 @@ def place(domain: Domain, value: ArrayLike) -> Ints:
     """The cells that hold a client's values, as a flat array. Errors do not show the values."""
     try:
         cells = _in_bins(domain, value) if isinstance(domain, Bins) else domain.first(value)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         raise OutOfDomain(f"value must be of the kind of the declared domain {domain}.") from None
     if cells.size and not 0 <= cells.min() <= cells.max() < domain.size:
         raise OutOfDomain(f"value must lie in the declared domain {domain}; clip it before.")

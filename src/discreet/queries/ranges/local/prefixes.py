@@ -22,6 +22,8 @@ def texts(value: Iterable[str | bytes], length: int) -> Texts:
     """Private texts as rows: UTF-8, cut after ``length`` bytes, filled with zeros."""
     if isinstance(value, (str, bytes)):
         value = [value]
+    if not isinstance(value, Iterable):
+        raise OutOfDomain("value must hold texts or bytes.")
     rows = []
     for text in value:
         if not isinstance(text, (str, bytes)):
