@@ -45,6 +45,16 @@ def test_every_record_has_an_owner(named):
         ensemble.fit(np.zeros((10, 1)), np.zeros(10, dtype=int), owners=owners, levels=levels)
 
 
+@pytest.mark.parametrize("missing", [math.nan, None, 2.5])
+def test_an_owner_without_a_name_does_not_rename_the_others(missing):
+    named, levels = [1, 2, 3], ["open", "open", "strict"]
+    found = [rows.tolist() for rows in even(200).rows(named, levels)]
+    for same in (np.array(named), np.array(named, dtype=object), ["1", "2", "3"]):
+        assert [rows.tolist() for rows in even(200).rows(same, levels)] == found
+    with pytest.raises(InvalidArgument, match="none may be missing"):
+        even(200).rows([*named, missing], [*levels, "open"])
+
+
 def test_a_name_that_is_no_text_has_teachers_and_a_long_key_is_refused():
     found = even(8).rows(["anna\ud800", "ben"], ["open", "strict"])
     assert sorted(np.concatenate(found).tolist()) == [0, 1]

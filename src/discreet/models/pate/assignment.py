@@ -65,7 +65,7 @@ class Assignment:
 
     def rows(self, owners: ArrayLike, levels: ArrayLike) -> list[NDArray[np.intp]]:
         """For each teacher the records it learns from, given owner and level of each record."""
-        who = np.asarray(owners).astype(str)
+        who = owner_names(owners)
         chosen = np.asarray(levels).astype(str)
         if who.ndim != 1 or who.shape != chosen.shape:
             raise InvalidArgument("owners and levels must name one of each for every record.")
@@ -91,6 +91,18 @@ class Assignment:
         digest = hashlib.blake2b(text, key=self.key.encode(), digest_size=8).digest()
         place = int.from_bytes(digest, "big") % (end - first)
         return tuple(first + (place + i) % (end - first) for i in range(self.copies[level]))
+
+
+def owner_names(owners: ArrayLike) -> NDArray[np.str_]:
+    """Owners as texts, each by itself: a missing or broken number would turn 1 into 1.0 for all."""
+    found = np.asarray(owners)
+    whole = found.dtype.kind in "iuU" or not found.size
+    if not whole and not (
+        found.dtype.kind == "O"
+        and all(isinstance(one, str | int | np.integer) for one in found.ravel().tolist())
+    ):
+        raise InvalidArgument("owners must be whole numbers or texts, and none may be missing.")
+    return found.astype(str)
 
 
 def weighting(

@@ -18,7 +18,7 @@ from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
 from discreet.ledger.account import Account
 from discreet.ledger.crowd import Crowd
 from discreet.models.pate.aggregate import UNANSWERED
-from discreet.models.pate.assignment import Assignment, counted
+from discreet.models.pate.assignment import Assignment, counted, owner_names
 from discreet.models.pate.plan import LabelPlan
 from discreet.models.pate.two_classes import BitPlan
 from discreet.noise.bits import Bits, source_of
@@ -95,7 +95,7 @@ class PrivateEnsemble:
         self._teachers = Parallel(n_jobs=self.n_jobs)(
             delayed(_teacher)(self.estimator, features[rows], targets[rows]) for rows in parts
         )
-        who, chosen = np.asarray(owners).astype(str), np.asarray(levels).astype(str)
+        who, chosen = owner_names(owners), np.asarray(levels).astype(str)
         self._owners = frozenset(zip(who.tolist(), chosen.tolist(), strict=True))
         return self
 
