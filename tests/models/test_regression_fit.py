@@ -362,6 +362,14 @@ def test_one_outlier_moves_everything_under_the_maximum_norm():
     assert np.linalg.norm(gram(more, rows) - gram(x, rows)) == pytest.approx(1.0, abs=1e-3)
 
 
+def test_a_unit_does_not_make_one_of_two_others():
+    large = [2**53, 2**53 + 1]
+    assert first_rows(np.array(large), 1).tolist() == [True, True]
+    assert first_rows(np.array([7.0, 7.0, 0.5]), 1).tolist() == [True, False, True]
+    with pytest.raises(OutOfDomain, match="below 2"):
+        first_rows(np.array([*large, 0.5]), 1)
+
+
 def test_columns_in_another_order_are_not_predicted_from():
     frame = pd.DataFrame(np.random.default_rng(1).uniform(-1, 1, (200, 2)), columns=["a", "b"])
     declared = {"epsilon": 1, "delta": 1e-6, "bounds": (-1, 1), "target_bounds": (-1, 1)}

@@ -17,6 +17,9 @@ from discreet.models.regression.rows import CHUNK, Ints
 Piece: TypeAlias = Callable[[Floats, Floats], Ints]
 """From the features and targets of some rows to an array of integers that adds up."""
 
+# Below it doubles tell whole numbers apart.
+_EXACT = 2.0**53
+
 
 class Rows(Protocol):
     """A private table of features and targets. Nothing is read before `add_up`."""
@@ -94,9 +97,13 @@ def _numbered(units: NDArray[Any]) -> Ints:
         missing = units != units  # noqa: PLR0124 - only what is missing differs from itself
         if units.dtype.kind == "O":
             missing = missing | np.array([one is None for one in units])
-        if not np.any(missing):
+        # A fraction among large whole numbers makes all of them doubles, and some of them equal.
+        rounded = units.dtype.kind == "f" and bool((np.abs(units) >= _EXACT).any())
+        if not (np.any(missing) or rounded):
             return np.asarray(np.unique(units, return_inverse=True)[1], dtype=np.int64)
-    raise OutOfDomain("units must be all numbers or all text, and none may be missing.")
+    raise OutOfDomain(
+        "units must be all numbers or all text, and none may be missing; doubles below 2**53."
+    )
 
 
 def empty(size: int) -> Ints:
