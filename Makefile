@@ -78,4 +78,4 @@ lock: ## Resolve requirements-dev.lock again (needs the network)
 	rm -rf $(VENV)-lock
 
 clean: ## Remove everything that was built or cached
-	rm -rf $(VENV) $(VENV)-lock .bench .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist site
+	rm -rf $(VENV) $(VENV)-lock .bench .cache .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist site
