@@ -114,5 +114,4 @@ EVERY = [
     relation,
 ]
 IBIS = [ibis_table, ibis_polars]
-SPARK = [spark_frame]
 SPARK_FILES = [parquet, partitioned, csv_file]

@@ -18,7 +18,6 @@ from discreet.leakage.series.alike import Alike
 from discreet.leakage.series.answer import epsilon_of
 from discreet.leakage.series.report import Report
 from discreet.leakage.series.savings import Saving
-from discreet.leakage.series.threat import Releases
 from discreet.leakage.series.worst import Stressed
 from discreet.ledger.export import plain
 from discreet.report import document
@@ -284,7 +283,3 @@ def as_json(told: Told) -> str:
         "assumptions": list(report.cells.assumptions),
     }
     return json.dumps(document.finite(content), indent=1)
-
-
-def _releases(report: Report) -> list[Releases]:
-    return [report.releases, *(fix.releases for fix in report.fixes)]

@@ -14,7 +14,6 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from discreet import ask
 from discreet.apps.client.connect import connect
 from discreet.apps.web.people import People
 from discreet.apps.web.store import open_store
@@ -49,7 +48,6 @@ analyst_limit = {{ epsilon = {own} }}
 """
 FAST = {"requests_per_second": 5_000, "burst": 10_000}
 COUNT = {"kind": "count", "epsilon": 0.125}
-QUERY = ask.count()
 
 
 def free_port():

@@ -74,11 +74,6 @@ def shown(config: TableConfig, *, own: BudgetShown | None, whole: BudgetShown) -
     )
 
 
-def budget_of(account: Account) -> BudgetShown:
-    """An account in the currency of its limit."""
-    return standing(account.name, account.limit, float(account.remaining))
-
-
 def standing(name: str, limit: Guarantee, remaining: float) -> BudgetShown:
     """A limit and what is left of it."""
     currency: Currency = "epsilon"

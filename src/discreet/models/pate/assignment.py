@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.core.check import count
 from discreet.core.errors import InvalidArgument
 
-Collector: TypeAlias = Literal["weighting", "upsampling"]
 UNITS = 1000
 """Units in a vote: weights are whole numbers of them, so that counts are whole numbers."""
 

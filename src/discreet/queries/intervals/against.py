@@ -50,7 +50,6 @@ class Rival:
     """A published interval in one case."""
 
     noise: str
-    variance_epsilon: float
     coverage: Coverage
     matched: float
     """Mean width, tuned so that it covers as often as ours."""
@@ -187,11 +186,8 @@ def _rival(
     read, half = plan.read(value, error), plan.half(error)
     factor = float(np.quantile(np.abs(value - truth) / half, ours.rate))
     widths = np.clip(value + factor * half, 0, 1) - np.clip(value - factor * half, 0, 1)
-    assert plan.spread is not None  # noqa: S101 - published ones release it
-    spent = plan.spread.guarantee.epsilon()
     return Rival(
         noise=plan.centre.name,
-        variance_epsilon=spent,
         coverage=_measured(read.low, read.high, truth, ours.nominal),
         matched=float(np.mean(widths)),
     )

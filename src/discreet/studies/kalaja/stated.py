@@ -141,10 +141,6 @@ CLIPPED = {
     },
 }
 """Alg. 3, max map; for each clip: ridge, epsilon 0.1, 1, 3; training rows only, and all rows."""
-UNCLIPPED = {
-    "california": (0.0870, 0.155, 0.153, 0.149),
-    "bio_train": (0.00554, 0.00897, 0.00874, 0.00841),
-}
 BALL = {
     "airfoil": {
         0.5: (0.0513, (0.112, 0.0866, 0.0637, 0.0540), (0.0822, 0.0606, 0.0532, 0.0516)),

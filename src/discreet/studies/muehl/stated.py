@@ -76,8 +76,6 @@ STUDENTS = {
 }  # fmt: skip
 """Accuracy of students in per cent, rows by epsilon, columns by share (Tables 6.6, 6.7)."""
 STUDENT_BASELINE = {"MNIST": 90.15, "Adult": 80.63}
-STUDENT_CURVE = {37: 64.5, 221: 89.4, 481: 92.2, 820: 94.6, 1683: 95.0}
-"""Reference run on MNIST: accuracy by number of labels."""
 
 MENUS = {
     "34/43/23": ({1: 0.34, 2: 0.43, 3: 0.23}, 3.41),
