@@ -3,17 +3,14 @@
 # %%
 import numpy as np
 
-from discreet import RangeRelease
-from discreet.queries.budget import budget
-from discreet.queries.ranges import dates, workload
-from discreet.queries.ranges.plan import plan_ranges
+from discreet import RangeRelease, plan_ranges, ranges
 
-days = dates("2023-01-01", "2023-12-31")
+days = ranges.dates("2023-01-01", "2023-12-31")
 season = 300 + 120 * np.sin(np.arange(days.size) / 58)
 visits = np.random.default_rng(1).poisson(season)  # made up
 
 # %% Which structure is best? Nothing is read or spent for this.
-plan = plan_ranges(days, workload.all_ranges(), budget(epsilon=0.5), rows=100_000)
+plan = plan_ranges(days, "all", epsilon=0.5, rows=100_000)
 print(plan, "\n")
 
 # %% Noise is drawn once.

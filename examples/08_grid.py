@@ -3,14 +3,10 @@
 # %%
 import numpy as np
 
-from discreet import GridRelease
-from discreet.queries.budget import budget
-from discreet.queries.ranges import dates, ordered
-from discreet.queries.ranges.grid import all_rectangles
-from discreet.queries.ranges.grid_plan import plan_grid
+from discreet import GridRelease, ranges
 
-days = dates("2023-01-01", "2023-12-31")
-regions = ordered([f"region {number:02}" for number in range(1, 51)])
+days = ranges.dates("2023-01-01", "2023-12-31")
+regions = ranges.ordered([f"region {number:02}" for number in range(1, 51)])
 source = np.random.default_rng(1)
 season = 1 + 0.5 * np.sin(np.arange(days.size) / 58)
 share = source.dirichlet(np.full(regions.size, 3.0))
@@ -18,7 +14,7 @@ chances = np.outer(season / season.sum(), share)
 visits = source.multinomial(100_000, chances.ravel()).reshape(chances.shape)  # made up
 
 # %% Which structure is best? Nothing is read or spent for this.
-plan = plan_grid([days, regions], all_rectangles(), budget(epsilon=1), rows=100_000)
+plan = ranges.plan_grid([days, regions], "all", epsilon=1, rows=100_000)
 print(plan, "\n")
 
 # %% Noise is drawn once.

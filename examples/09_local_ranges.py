@@ -3,13 +3,12 @@
 # %%
 import numpy as np
 
-from discreet.local import Aggregate, from_description, plan_local, trust_ladder
-from discreet.queries.ranges import integers, workload
+from discreet.local import Aggregate, from_description, integers, plan_local, trust_ladder
 
 minutes = integers(0, 1023)  # how long an app was used today; clients clip
 
 # %% The plan is public and reads nothing.
-plan = plan_local(minutes, workload.all_ranges(), epsilon=1, clients=200_000)
+plan = plan_local(minutes, "all", epsilon=1, clients=200_000)
 print(plan, "\n")
 description = plan.best.describe()  # ship this to the clients, as JSON
 
@@ -37,4 +36,4 @@ median = release.quantile(0.5)
 print(f"median {median.label} minutes ({median.low} .. {median.high})\n")
 
 # %% What trusting somebody would buy.
-print(trust_ladder(minutes, workload.all_ranges(), epsilon=1, delta=1e-6, clients=100_000))
+print(trust_ladder(minutes, "all", epsilon=1, delta=1e-6, clients=100_000))

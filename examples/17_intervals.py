@@ -3,7 +3,7 @@
 # %%
 import numpy as np
 
-from discreet.queries.intervals import doors as intervals
+from discreet import intervals
 
 made_up = np.random.default_rng(1)
 ages = made_up.normal(41, 12, 2_000).clip(16, 99)

@@ -6,11 +6,7 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from discreet import seeded
-from discreet.queries.budget import budget
-from discreet.queries.ranges import ordered
-from discreet.queries.ranges.grid import all_rectangles
-from discreet.queries.ranges.grid_plan import plan_grid
+from discreet import ranges, seeded
 from discreet.report.heat import heat
 
 ages = ["0-9", "10-19", "20-29", "30-39", "40-49", "50-64"]
@@ -22,7 +18,7 @@ often = np.searchsorted([1, 2, 3, 4, 6, 10], rows["visits"], side="right")
 counts = np.zeros((6, 7), dtype=np.int64)
 np.add.at(counts, (age, often), 1)
 
-plan = plan_grid([ordered(ages), ordered(visits)], all_rectangles(), budget(epsilon=0.5))
+plan = ranges.plan_grid([ranges.ordered(ages), ranges.ordered(visits)], "all", epsilon=0.5)
 release = plan.best.release(counts, bits=seeded(1))
 Path("grid.svg").write_text(
     heat(

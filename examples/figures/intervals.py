@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from discreet.queries.intervals import doors as intervals
+from discreet import intervals
 from discreet.report.intervals import against_rows
 from discreet.report.panels import save
 

@@ -7,14 +7,12 @@ import numpy as np
 
 import discreet
 from discreet import local, seeded
-from discreet.local import plan_local
-from discreet.queries.ranges import integers, workload
 
 source = files("discreet.apps.cli") / "demo_data" / "health.parquet"
 families = duckdb.read_parquet(str(source)).filter("year = 1").order("person").fetchnumpy()
 hundreds = np.minimum(families["income"] // 100, 255)
 clients = np.random.default_rng(1).choice(hundreds, size=300_000)  # each family stands for fifty
 
-plan = plan_local(integers(0, 255), workload.all_ranges(), epsilon=1, clients=300_000)
+plan = local.plan_local(local.integers(0, 255), "all", epsilon=1, clients=300_000)
 reports = plan.best.encode(clients, bits=seeded(1))
 discreet.plot(local.Aggregate(plan.best).add(reports), "local.svg")

@@ -4,17 +4,14 @@ from pathlib import Path
 
 import numpy as np
 
-from discreet import seeded
-from discreet.queries.budget import budget
-from discreet.queries.ranges import dates, workload
-from discreet.queries.ranges.plan import plan_ranges
+from discreet import plan_ranges, ranges, seeded
 from discreet.report.panels import Bars, stacked
 from discreet.report.ranges import against_length
 from discreet.studies.births import births
 
-days = dates("1969-01-01", "1969-12-31")
+days = ranges.dates("1969-01-01", "1969-12-31")
 born = births(days.size)
-plan = plan_ranges(days, workload.all_ranges(), budget(epsilon=0.01))
+plan = plan_ranges(days, "all", epsilon=0.01)
 release = plan.best.release(born, bits=seeded(1))
 
 firsts = np.arange("1969-01", "1970-01", dtype="datetime64[M]").astype("datetime64[D]")

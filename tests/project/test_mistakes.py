@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet import Relation, ask, col, disclosure, learned, local
+from discreet import Relation, ask, col, disclosure, learned, local, plan_ranges, ranges
 
 COLUMNS = {
     "age": discreet.integer(lower=0, upper=120),
@@ -165,6 +165,26 @@ COLOURS = local.grr(categories=4, epsilon=1)
     ],
 )
 def test_a_collection_that_cannot_be_made(call, words):
+    refused(call, words)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: plan_ranges("age", epsilon=1), "domain must be a declared column such as"),
+        (lambda: plan_ranges(discreet.text(), epsilon=1), "or a number of cells; got Text"),
+        (lambda: plan_ranges(discreet.boolean(), epsilon=1), "domain must have an order"),
+        (lambda: ranges.plan_grid(64, epsilon=1), "domains must be a list, got int"),
+        (lambda: ranges.plan_grid("ab", epsilon=1), "domains must be a list, got str"),
+        (lambda: ranges.plan_grid([DAY, 2.5], epsilon=1), "or a number of cells; got float"),
+        (
+            lambda: ranges.plan_grid([DAY, 5], ranges.workload.all_ranges(), epsilon=1),
+            "workload of a grid must be one of all, points, margins, or made by ranges.grid",
+        ),
+        (lambda: ranges.plan_grid([DAY, 5]), "Give epsilon, or epsilon and delta, or rho"),
+    ],
+)
+def test_ranges_that_cannot_be_planned(call, words):
     refused(call, words)
 
 

@@ -1,10 +1,12 @@
 """Releases of grids: their law, their intervals, their text, and the planner's choice."""
 
+import datetime as dt
 import json
 
 import numpy as np
 import pytest
 
+from discreet import category, date, ranges
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
 from discreet.noise.bits import seeded
@@ -193,6 +195,24 @@ def test_a_year_by_regions_of_a_hundred_thousand_rows():
     counts = np.bincount(rows, minlength=365 * 50).reshape(365, 50)
     release = plan.best.release(counts, bits=seeded(5))
     assert abs(release.total - 100_000) < 6 * release.std(None, None)
+
+
+def test_the_door_is_the_planner_with_declared_columns(plan):
+    days = date(lower=dt.date(2023, 1, 1), upper=dt.date(2023, 1, 20))
+    declared = [days, category(list(REGIONS.labels), other=False)]
+    assert str(ranges.plan_grid(declared, epsilon=1, rows=2400)) == str(plan)
+    several = ranges.plan_grid(
+        AXES, "points", rho=1, rows_per_unit=3, relation=Relation.REPLACE_ONE, data_aware=False
+    )
+    behind = plan_grid(
+        AXES,
+        g.points(),
+        budget(rho=1),
+        relation=Relation.REPLACE_ONE,
+        contribution=Contribution(rows=3),
+    )
+    assert several.candidates[0].rmse == behind.candidates[0].rmse
+    assert ranges.plan_grid([2, 2], "points", epsilon=1, data_aware=True).aware
 
 
 def test_replacing_and_several_rows_cost_more(counts):

@@ -1,6 +1,7 @@
 from discreet.queries.ranges import grid, workload
-from discreet.queries.ranges.coarse import coarsened, merged
+from discreet.queries.ranges.coarse import coarsened, merged, suggested_cells
 from discreet.queries.ranges.domain import bins, dates, integers, ordered
+from discreet.queries.ranges.grid_question import plan_grid
 from discreet.queries.ranges.grid_release import GridRelease
 from discreet.queries.ranges.question import plan_ranges
 from discreet.queries.ranges.release import RangeRelease
@@ -16,7 +17,9 @@ __all__ = [
     "integers",
     "merged",
     "ordered",
+    "plan_grid",
     "plan_ranges",
     "plan_stream",
+    "suggested_cells",
     "workload",
 ]

@@ -51,15 +51,15 @@ def merged(counts: ArrayLike, *, blocks: Sequence[int]) -> Ints:
     return found
 
 
-def suggested_cells(n: int, *, epsilon: Number) -> int:
-    """Cells for each of two axes, if cells inside are to be taken as even: ``sqrt(n epsilon/10)``.
+def suggested_cells(rows: int, *, epsilon: Number) -> int:
+    """Cells for each of two axes, if what is inside counts as even: ``sqrt(rows epsilon/10)``.
 
-    Heuristic: no theorem. ``n`` is a public guess at the number of rows.
+    Heuristic: no theorem. ``rows`` is public or a guess.
     Source: Qardaji, Yang, Li 2013. F40.
     """
-    rows = check.count("n", n)
+    guess = check.count("rows", rows)
     price = float(check.positive("epsilon", epsilon))
-    return max(1, round(math.sqrt(rows * price / _CELLS_CONSTANT)))
+    return max(1, round(math.sqrt(guess * price / _CELLS_CONSTANT)))
 
 
 def _name(domain: Domain, first: int, last: int) -> str:

@@ -8,24 +8,30 @@ from typing import TypeAlias
 
 from discreet.core import check
 from discreet.core.errors import InvalidArgument
+from discreet.core.exact import Number
+from discreet.core.relation import Relation
 from discreet.data.expression import Expression
 from discreet.data.plan import Limits
 from discreet.queries.ask import Value, as_expression, plainly
-from discreet.queries.budget import Budget
+from discreet.queries.budget import Budget, budget
 from discreet.queries.passes import Setting
 from discreet.queries.ranges import grid
 from discreet.queries.ranges.grid import GridWorkload
-from discreet.queries.ranges.grid_plan import GridPlan, plan_grid
+from discreet.queries.ranges.grid_plan import GridPlan
+from discreet.queries.ranges.grid_plan import plan_grid as ranked
 from discreet.queries.ranges.question import (
     MOST_CELLS,
+    Axis,
     CellQuery,
     PlannedCells,
     cells_of,
     contribution_of,
     counting,
+    domain_of,
     limited,
     ranges,
 )
+from discreet.queries.ranges.strategy import Contribution
 
 WORKLOADS: Mapping[str, Callable[[], GridWorkload]] = {
     "all": grid.all_rectangles,
@@ -108,7 +114,7 @@ def planned_grid(
         raise InvalidArgument(f"the grid has {size} cells, more than 10**7: use bins=.")
     by = {name: cell for name, (cell, _) in axes.items()}
     counted = counting(by, where=query.where, setting=limited(setting, query.limits))
-    found = plan_grid(
+    found = ranked(
         domains,
         _workload(query.workload),
         budget,
@@ -119,10 +125,41 @@ def planned_grid(
     return PlannedGrid(query=query, counted=counted, ranked=replace(found, rows=shown))
 
 
+def plan_grid(  # noqa: PLR0913 - each has a name, most a default
+    domains: Sequence[Axis],
+    workload: AskedGrid = "all",
+    *,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    rho: Number | None = None,
+    rows: int | None = None,
+    rows_per_unit: int = 1,
+    relation: Relation = Relation.ADD_REMOVE,
+    data_aware: bool = False,
+) -> GridPlan:
+    """Rank structures for counting rectangles by their exact error. Reads and costs nothing.
+
+    Each of ``domains`` is what `plan_ranges` takes for one. ``rows`` is a guess at the number of
+    rows that only scales what is shown. ``data_aware`` also offers a mechanism whose error depends
+    on the data: it is listed without a rank.
+    """
+    return ranked(
+        [domain_of(domain) for domain in check.listed("domains", domains)],
+        _workload(workload),
+        budget(epsilon=epsilon, delta=delta, rho=rho),
+        rows=rows,
+        relation=relation,
+        contribution=Contribution(rows=rows_per_unit),
+        data_aware=data_aware,
+    )
+
+
 def _workload(asked: AskedGrid) -> GridWorkload:
-    if not isinstance(asked, str):
+    if isinstance(asked, GridWorkload):
         return asked
     if asked not in WORKLOADS:
         known = ", ".join(WORKLOADS)
-        raise InvalidArgument(f"workload of a grid must be one of {known}; got {asked!r}.")
+        raise InvalidArgument(
+            f"workload of a grid must be one of {known}, or made by ranges.grid; got {asked!r}."
+        )
     return WORKLOADS[asked]()

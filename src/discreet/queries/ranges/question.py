@@ -43,6 +43,8 @@ WORKLOADS: Mapping[str, Callable[[], Workload]] = {
 }
 Asked: TypeAlias = str | Workload | Sequence[tuple[Any, Any]]
 """A name, a workload, or pairs of labels (first, last)."""
+Axis: TypeAlias = Domain | NumberColumn | Category | Date | int
+"""A domain, a declared column, or a number of cells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -200,7 +202,7 @@ def contribution_of(counted: Plan) -> Contribution:
 
 
 def plan_ranges(  # noqa: PLR0913 - each has a name, most a default
-    domain: Domain | NumberColumn | Category | Date | int,
+    domain: Axis,
     workload: Asked = "all",
     *,
     epsilon: Number | None = None,
@@ -219,15 +221,10 @@ def plan_ranges(  # noqa: PLR0913 - each has a name, most a default
     row of each unit, otherwise a guess that only scales what is shown. ``data_aware`` also offers
     mechanisms whose error depends on the data: they are listed without a rank.
     """
-    if isinstance(domain, bool | Boolean):
-        raise InvalidArgument("domain must have an order: a boolean has no ranges.")
-    if isinstance(domain, int):
-        domain = domains.integers(0, check.count("domain", domain) - 1)
-    elif isinstance(domain, NumberColumn | Category | Date):
-        _, domain = cells_of(ranges("domain"), {"domain": domain})
+    cells = domain_of(domain)
     return ranked(
-        domain,
-        workload_of(workload, domain),
+        cells,
+        workload_of(workload, cells),
         budget(epsilon=epsilon, delta=delta, rho=rho),
         rows=rows,
         relation=relation,
@@ -235,6 +232,22 @@ def plan_ranges(  # noqa: PLR0913 - each has a name, most a default
         thorough=thorough,
         data_aware=data_aware,
     )
+
+
+def domain_of(domain: Axis) -> Domain:
+    """The cells of a declared column, of a domain, or so many of them."""
+    if isinstance(domain, bool | Boolean):
+        raise InvalidArgument("domain must have an order: a boolean has no ranges.")
+    if isinstance(domain, int):
+        return domains.integers(0, check.count("domain", domain) - 1)
+    if isinstance(domain, NumberColumn | Category | Date):
+        return cells_of(ranges("domain"), {"domain": domain})[1]
+    if not isinstance(domain, Domain):
+        raise InvalidArgument(
+            "domain must be a declared column such as discreet.date(...), one of discreet.ranges "
+            f"such as integers(0, 120), or a number of cells; got {type(domain).__name__}."
+        )
+    return domain
 
 
 def workload_of(asked: Asked, domain: Domain) -> Workload:
