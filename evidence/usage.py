@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from benchmarks.environments import ROOT
+from discreet.core.names import homes
 
 Scope: TypeAlias = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 SOURCE = ROOT / "src"
@@ -202,8 +203,9 @@ def _file(path: Path, name: str) -> File:
                 dotted.append(node)
             case ast.ImportFrom(module=str(module), names=names) if module.startswith("discreet"):
                 used |= {one.name for one in names}
-                imports |= {(module, one.name) for one in names}
-                known |= {one.asname or one.name: f"{module}.{one.name}" for one in names}
+                for one in names:
+                    imports.add(home := _home(module, one.name))
+                    known[one.asname or one.name] = ".".join(home)
             case ast.Import(names=names):
                 for one in names:
                     if one.name.partition(".")[0] == "discreet":
@@ -222,5 +224,13 @@ def _resolved(node: ast.AST, known: dict[str, str]) -> str:
             return known.get(name, "")
         case ast.Attribute(value=value, attr=attr):
             outer = _resolved(value, known)
-            return f"{outer}.{attr}" if outer else ""
+            return ".".join(_home(outer, attr)) if outer else ""
     return ""
+
+
+@cache
+def _home(module: str, name: str) -> tuple[str, str]:
+    """Where a name lives: if a package offers it, where its stub says."""
+    stub = SOURCE.joinpath(*module.split("."), "__init__.pyi")
+    offered = homes(stub.read_bytes()) if stub.exists() else {}
+    return offered.get(name, (module, name))

@@ -78,9 +78,13 @@ def package(tmp_path, monkeypatch):
         "src/discreet/core/one.py": "def f(): return _g()\ndef _g(): return 1\n"
         "class A:\n    def found(self): return h()\ndef h(): return 2\ndef lost(): return 3\n",
         "src/discreet/core/two.py": "def f(): return 1\n",
+        "src/discreet/three.py": "def same(): return 1\n",
+        "src/discreet/core/three.py": "def same(): return 2\n",
+        "src/discreet/__init__.pyi": "from discreet.core.three import same\n",
         "tests/core/test_one.py": "from discreet.core.one import f\ndef test(): assert f() == 1\n",
         "tests/core/test_dots.py": "import discreet\ndef test(): assert discreet.core.one.f()\n",
         "tests/core/test_made.py": "def test(made): assert made.found() == 2\n",
+        "tests/core/test_offered.py": "from discreet import same\ndef test(): assert same()\n",
         "tests/core/test_chance.py": "def f(): pass\ndef test(): f(); lost = 1\n",
     }
     for name, text in files.items():
@@ -108,3 +112,5 @@ def test_tests_are_found_by_import_and_by_call_and_not_by_chance():
     assert found_for("h") == ("A.found", ("core/test_made.py",))
     assert found_for("lost") == ("", ())
     assert found_for("f", "discreet.core.two") == ("", ())
+    assert found_for("same", "discreet.core.three") == ("", ("core/test_offered.py",))
+    assert found_for("same", "discreet.three") == ("", ())

@@ -16,12 +16,14 @@ from importlib import import_module
 
 def offered(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
     """What a package's ``__getattr__``, ``__dir__`` and ``__all__`` are, as its stub says."""
-    homes = _homes(package)
+    stub = pkgutil.get_data(package, "__init__.pyi")
+    assert stub is not None  # noqa: S101 - only loaders that keep no files return none
+    places = homes(stub)
 
     def find(name: str) -> object:
-        if name not in homes:
+        if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        place, called = homes[name]
+        place, called = places[name]
         # A name that its package does not hold is a module of that package; ours are all modules.
         held = None if place == package else getattr(import_module(place), called, None)
         found = import_module(f"{place}.{called}") if held is None else held
@@ -29,15 +31,13 @@ def offered(package: str) -> tuple[Callable[[str], object], Callable[[], list[st
         return found
 
     def names() -> list[str]:
-        return [*sorted(homes), *(["__version__"] if package == "discreet" else [])]
+        return [*sorted(places), *(["__version__"] if package == "discreet" else [])]
 
-    return find, names, sorted(homes)
+    return find, names, sorted(places)
 
 
-def _homes(package: str) -> dict[str, tuple[str, str]]:
-    """Each public name, its module and what it is called there."""
-    stub = pkgutil.get_data(package, "__init__.pyi")
-    assert stub is not None  # noqa: S101 - only loaders that keep no files return none
+def homes(stub: bytes) -> dict[str, tuple[str, str]]:
+    """Each public name of a stub, its module and what it is called there."""
     return {
         alias.asname or alias.name: (node.module or "", alias.name)
         for node in ast.parse(stub).body
