@@ -15,7 +15,7 @@ from discreet.data.bounded import Bounded
 from discreet.data.code import Ref, columns
 from discreet.data.collect import engine_of
 from discreet.data.expression import Expression
-from discreet.data.plan import Key, Limits, Program, radix
+from discreet.data.plan import Key, Limits, Program, condition, radix
 from discreet.data.schema import Schema
 from discreet.data.source import Source, sealed
 
@@ -44,16 +44,14 @@ class KeyPlan:
 
     def program(self) -> Program:
         """What the engine is asked."""
-        where = None if self.where is None else self.where.bind(self.schema)
-        if where is not None and where.kind != "flag":
-            raise InvalidArgument("where must be a condition, such as col('age') >= 65.")
+        where = condition(self.where, self.schema)
         index, size = radix(self._coded())
-        codes = [index, *([] if where is None else [where.code])]
+        codes = [index, *([] if where is None else [where])]
         used = sorted(set().union(*map(columns, codes)) | set(self._texts()))
         return Program(
             columns=tuple((name, self.schema[name]) for name in used),
             unit=self.unit,
-            where=None if where is None else where.code,
+            where=where,
             index=index,
             cells=None,
             size=size,

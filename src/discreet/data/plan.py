@@ -187,9 +187,7 @@ class Plan:
 
     def program(self) -> Program:
         """The integer code of this plan."""
-        where = None if self.where is None else self.where.bind(self.schema)
-        if where is not None and where.kind != "flag":
-            raise InvalidArgument("where must be a condition, such as col('age') >= 65.")
+        where = condition(self.where, self.schema)
         dimensions = self._dimensions()
         index, size = radix(dimensions)
         cells = self._cells(dimensions)
@@ -197,12 +195,12 @@ class Plan:
         sums = [self._sum(a, values) for a in self.aggregates.values() if a.kind == "sum"]
         size = size if cells is None else len(cells) + self.other
         bins = self._bins(size, values)
-        codes = [index, *values, *([] if where is None else [where.code])]
+        codes = [index, *values, *([] if where is None else [where])]
         used = sorted(set().union(*map(columns, codes)))
         return Program(
             columns=_coded(self._schema(), used),
             unit=self.unit,
-            where=None if where is None else where.code,
+            where=where,
             index=index,
             cells=None if cells is None else tuple(sorted(cells)),
             size=size,
@@ -316,6 +314,16 @@ def _coded(schema: Schema, used: Iterable[str]) -> tuple[tuple[str, Declared], .
     if any(isinstance(column, Text) for _, column in found):
         raise InvalidArgument(OPEN)
     return found
+
+
+def condition(where: Expression | None, schema: Schema) -> Code | None:
+    """The code that says which rows count."""
+    if where is None:
+        return None
+    bound = where.bind(schema)
+    if bound.kind != "flag":
+        raise InvalidArgument("where must be a condition, such as col('age') >= 65.")
+    return bound.code
 
 
 def radix(dimensions: Iterable[Bounded]) -> tuple[Code, int]:

@@ -64,7 +64,9 @@ def mistaken() -> tuple[Case, ...]:
 def _stretching() -> list[Case]:
     mechanism = stretched_sum(_REPLACED, lower=0, upper=3)
     return [
-        _case("stretching", level, partial(_sums, mechanism), _values(level, 3), _sum_laws)
+        _case(
+            "stretching", level, partial(_released, mechanism, LEVELS), _values(level, 3), _sum_laws
+        )
         for level in LEVELS
     ]
 
@@ -78,9 +80,15 @@ def _values(level: str, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]
     return left, right
 
 
-def _sums(mechanism: StretchedSum, values: Any, n: int, seed: int) -> Floats:
+def _released(
+    mechanism: StretchedSum | PersonalCount | PersonalQuantile,
+    people: tuple[str, ...],
+    values: Any,
+    n: int,
+    seed: int,
+) -> NDArray[Any]:
     bits = seeded(seed)
-    return np.array([mechanism.release(values, LEVELS, bits=bits) for _ in range(n)])
+    return np.array([mechanism.release(values, people, bits=bits) for _ in range(n)])
 
 
 def _sum_laws(left: NDArray[np.int64], right: NDArray[np.int64]) -> exact.Pair:
@@ -215,7 +223,7 @@ def _counting() -> list[Case]:
         _case(
             "personal count",
             level,
-            partial(_counts, mechanism),
+            partial(_released, mechanism, _CROWD),
             (_zeros(level, 0), _zeros(level, 1)),
             _count_laws,
         )
@@ -231,11 +239,6 @@ def _zeros(level: str, value: int) -> NDArray[np.int64]:
     having = np.zeros(len(_CROWD), dtype=np.int64)
     having[LEVELS.index(level)] = value
     return having
-
-
-def _counts(mechanism: PersonalCount, having: Any, n: int, seed: int) -> NDArray[np.int64]:
-    bits = seeded(seed)
-    return np.array([mechanism.release(having, _CROWD, bits=bits) for _ in range(n)])
 
 
 def _count_laws(left: NDArray[np.int64], right: NDArray[np.int64]) -> exact.Pair:
@@ -284,17 +287,12 @@ def _quantiles() -> list[Case]:
         _case(
             "personal quantile",
             level,
-            partial(_medians, mechanism),
+            partial(_released, mechanism, LEVELS),
             _values(level, 4),
             partial(_median_laws, mechanism),
         )
         for level in LEVELS
     ]
-
-
-def _medians(mechanism: PersonalQuantile, values: Any, n: int, seed: int) -> NDArray[np.int64]:
-    bits = seeded(seed)
-    return np.array([mechanism.release(values, LEVELS, bits=bits) for _ in range(n)])
 
 
 def _median_laws(

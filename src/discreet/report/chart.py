@@ -140,7 +140,7 @@ def _axes(across: Scale, up: Scale, x: Axis, y: Axis) -> list[str]:
         place = up.place(tick) or 0.0
         parts.append(_line(_LEFT, place, right, place, stroke="#ddd"))
         parts.append(
-            f'<text x="{_LEFT - 6}" y="{place + 4:.1f}" text-anchor="end">{_number(tick)}</text>'
+            f'<text x="{_LEFT - 6}" y="{place + 4:.1f}" text-anchor="end">{number(tick)}</text>'
         )
     middle = _TOP + _HEIGHT / 2
     parts.append(
@@ -157,7 +157,7 @@ def _axes(across: Scale, up: Scale, x: Axis, y: Axis) -> list[str]:
 def _told(ticks: Sequence[float], axis: Axis) -> list[tuple[float, str]]:
     """Ticks with what is written there; words are longer than numbers, so there are fewer."""
     if axis.words is None:
-        return [(tick, _number(tick)) for tick in ticks]
+        return [(tick, number(tick)) for tick in ticks]
     told = [(tick, words) for tick in ticks if (words := axis.words(tick))]
     return told[:: -(-len(told) // _MOST_WORDS) or 1]
 
@@ -245,5 +245,6 @@ def _line(x1: float, y1: float, x2: float, y2: float, *, stroke: str = "#000") -
     )
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """As it is written beside a tick or a bar."""
     return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"

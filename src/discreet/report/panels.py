@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from discreet.core.errors import Unsupported
 from discreet.report import svg
-from discreet.report.chart import Axis, Band, Curve, curves
+from discreet.report.chart import Axis, Band, Curve, curves, number
 
 _STYLES = (
     ("-", "o", "0"),
@@ -84,8 +84,8 @@ class Bars:
                 # Not `errorbar`: an interval need not hold the value itself.
                 axes.plot([low, high], [row, row], "k|-", linewidth=1.2, markersize=8)
                 end = max(end, high)
-            axes.annotate(f" {_number(value)}", (end, row), va="center", fontsize=8)
-        axes.xaxis.set_major_formatter(lambda tick, _: _number(tick))
+            axes.annotate(f" {number(value)}", (end, row), va="center", fontsize=8)
+        axes.xaxis.set_major_formatter(lambda tick, _: number(tick))
         axes.set_yticks(rows, [plain(printable(label)) for label in self.labels[:many]])
         axes.set_ylim(many - 0.4, -0.6)
         left = len(self.labels) - many
@@ -151,8 +151,8 @@ class Lines:
             )
         axes.set_xscale("log" if self.x.log else "linear")
         axes.set_yscale("log" if self.y.log else "linear")
-        axes.xaxis.set_major_formatter(lambda tick, _: plain((self.x.words or _number)(tick)))
-        axes.yaxis.set_major_formatter(lambda tick, _: _number(tick))
+        axes.xaxis.set_major_formatter(lambda tick, _: plain((self.x.words or number)(tick)))
+        axes.yaxis.set_major_formatter(lambda tick, _: number(tick))
         axes.set_xlabel(plain(_named(self.x)))
         axes.set_ylabel(plain(_named(self.y)))
         axes.grid(axis="y", color="0.87")
@@ -217,10 +217,6 @@ def printable(text: str) -> str:
 def plain(text: str) -> str:
     """Text in which matplotlib sees no formulas."""
     return text.replace("$", r"\$")
-
-
-def _number(value: float) -> str:
-    return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
 
 
 def _named(axis: Axis) -> str:

@@ -197,7 +197,8 @@ def optimal_gaussian(size: int, *, workload: Workload) -> Dense:
         longest = (diagonal / v).max()
         if last == 1 or longest * v.sum() <= (1 + gap) * diagonal.sum():
             x = (vectors * roots) @ vectors.T / (root[:, None] * root[None, :]) / longest
-            return Dense(name="optimal matrix", matrix=_on_grid(_upper_factor(x)))
+            matrix = toeplitz.on_grid(_upper_factor(x), bits=_BITS)
+            return Dense(name="optimal matrix", matrix=matrix)
         # S goes with the root of v, so that the way to the fixed point is about twice the step.
         tried = [*tried[-_MEMORY:], (logs, 2 * (np.log(diagonal) - logs))]
         logs = _mixed(tried)
@@ -230,7 +231,3 @@ def _mixed(tried: list[tuple[Floats, Floats]]) -> Floats:
 def _upper_factor(x: Floats) -> Floats:
     """A with ``A^T A = x``: the columns of A have norms ``sqrt(diag(x))``; its rows need not."""
     return floats(scipy.linalg.cholesky(x + 1e-12 * np.eye(len(x)), lower=True).T)
-
-
-def _on_grid(matrix: Floats) -> Ints:
-    return np.rint(np.ldexp(matrix, _BITS)).astype(np.int64)

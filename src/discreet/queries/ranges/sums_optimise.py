@@ -8,8 +8,9 @@ import numpy as np
 import scipy
 
 from discreet.core.errors import Unsupported
-from discreet.noise.law import Floats, Ints, floats
+from discreet.noise.law import Floats, floats
 from discreet.queries.ranges.sums import Sums, covered
+from discreet.queries.ranges.toeplitz import on_grid
 from discreet.queries.ranges.workload import Workload
 
 LARGEST = 1 << 17
@@ -129,14 +130,11 @@ class Problem:
 
 def _made(problem: Problem, size: int, x: Floats) -> Sums:
     t, theta, d = problem.split(x)
+    weights = on_grid(t[:, None] / d, bits=_BITS)
     return Sums(
         size=size,
         sizes=problem.sizes,
         block=problem.block,
-        weights=np.maximum(_on_grid(t[:, None] / d), [[1]] + [[0]] * (len(t) - 1)),
-        matrix=_on_grid(theta / np.sqrt(problem.block) / d),
+        weights=np.maximum(weights, [[1]] + [[0]] * (len(t) - 1)),
+        matrix=on_grid(theta / np.sqrt(problem.block) / d, bits=_BITS),
     )
-
-
-def _on_grid(matrix: Floats) -> Ints:
-    return np.rint(np.ldexp(matrix, _BITS)).astype(np.int64)

@@ -43,11 +43,11 @@ def inverse_coefficients(size: int) -> Floats:
     return column
 
 
-def on_grid(column: Floats, *, bits: int) -> Ints:
-    """The first column in steps of 2**-bits, rounded: from here on this is the matrix."""
+def on_grid(numbers: Floats, *, bits: int) -> Ints:
+    """Coefficients in steps of 2**-bits, rounded: from here on these are the matrix."""
     if check.count("bits", bits, minimum=0) > 50:
         raise InvalidArgument(f"bits must be at most 50, got {bits}.")
-    return np.rint(np.ldexp(column, bits)).astype(np.int64)
+    return np.rint(np.ldexp(numbers, bits)).astype(np.int64)
 
 
 def norm_squared(column: Ints) -> int:
