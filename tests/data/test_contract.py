@@ -210,6 +210,38 @@ class Contract:
         plan = Plan(schema=schema, by=by, aggregates={"n": count()})
         assert answer(plan, rows, make, folder) == reference.collect(plan, rows, key=7)
 
+    def test_letters_that_only_look_like_a_number_are_none(self, make, folder):
+        texts = ["\u0131nf", "\u0130nf", "-\u0131nfinity", "inf"]
+        schema = {"text": integer(lower=0, upper=9, missing=5), "sex": category([7])}
+        rows = [dict.fromkeys(TYPES) | {"text": t, "sex": t} for t in texts]
+        by = {"t": col("text"), "s": col("sex")}
+        plan = Plan(schema=schema, by=by, aggregates={"n": count()})
+        rest = [0, 3] + [0, 0] * 3 + [0, 1]
+        assert answer(plan, rows, make, folder) == {"n": [0, 0] * 5 + rest}
+
+    def test_only_spaces_are_ignored_around_a_text(self, make, folder):
+        around = [" {} ", "\u00a0{}", "{}\u3000", "\t{}", "\u2003{} "]
+        schema = {
+            "text": integer(lower=0, upper=9),
+            "sex": boolean(),
+            "day": date(lower=dt.date(2020, 1, 1), upper=dt.date(2020, 1, 2)),
+            "yes": category([1], other=True, missing=1),
+        }
+        said = {"text": "1", "sex": "yes", "day": "2020-01-02", "yes": ""}
+        types = TYPES | {"day": pa.string(), "yes": pa.string()}
+        rows = [
+            dict.fromkeys(TYPES) | {name: form.format(one) for name, one in said.items()}
+            for form in around
+        ]
+        sums = {
+            "number": total(col("text")),
+            "truth": total(col("sex")),
+            "day": total(col("day") == dt.date(2020, 1, 2)),
+            "missing": total(col("yes") == 1),
+        }
+        plan = Plan(schema=schema, aggregates=sums)
+        assert answer(plan, rows, make, folder, types=types) == {name: [1] for name in sums}
+
     def test_dates_as_text(self, make, folder):
         texts = [
             "1970-01-01",

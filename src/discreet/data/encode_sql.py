@@ -96,7 +96,7 @@ def steps(column: Declared, *, kind: Type, source: str, i: int) -> Steps:
         case Boolean():
             if kind == "text":
                 yes, no = (", ".join(map(text, words)) for words in (TRUE, FALSE))
-                word = f"lower(trim({r}))"
+                word = f"lower(trim({r}, ' '))"
                 number = f"CASE WHEN {word} IN ({yes}) THEN 1 WHEN {word} IN ({no}) THEN 0 END"
             else:
                 number = f"CASE WHEN {r} = 1 THEN 1 WHEN {r} = 0 THEN 0 END"
@@ -138,12 +138,12 @@ def _number(column: Number, kind: Type, raw: str, i: int) -> Steps:
     if kind not in ("text", "exact"):
         return Steps(raw=raw, number=f"CAST({r} AS DOUBLE) * {scale}", code=code)
     plain = f"trim({r})"
-    number = f"CASE WHEN regexp_full_match({plain}, {text(NUMBER)}) "
+    number = f"CASE WHEN {_says(r, NUMBER)} "
     number += f"THEN TRY_CAST({plain} AS DOUBLE) END * {scale}"
     if column.exponent == 0:  # long whole numbers, exactly
         big = f"TRY_CAST({plain} AS HUGEINT)"
         code = (
-            f"CASE WHEN regexp_full_match({plain}, {text(WHOLE)}) THEN "
+            f"CASE WHEN {_says(r, WHOLE)} THEN "
             f"{clip.format(big)} ELSE CAST({big} AS BIGINT) END ELSE {code} END"
         )
     return Steps(raw=raw, number=number, code=code)
@@ -186,7 +186,7 @@ def _found(
 def _absent(kind: Type, r: str) -> str:
     match kind:
         case "text" | "exact":
-            return f"trim({r}) = ''"
+            return f"trim({r}, ' ') = ''"
         case "float":
             return f"({r} IS NULL OR isnan({r}))"
         case _:
@@ -203,9 +203,9 @@ def _whole_or_null(kind: Type, r: str) -> str:
         case "text" | "exact":
             plain = f"trim({r})"
             return (
-                f"CASE WHEN regexp_full_match({plain}, {text(WHOLE)}) "
+                f"CASE WHEN {_says(r, WHOLE)} "
                 f"THEN TRY_CAST({plain} AS HUGEINT) "
-                f"WHEN regexp_full_match({plain}, {text(NUMBER)}) "
+                f"WHEN {_says(r, NUMBER)} "
                 f"THEN {of_double(f'TRY_CAST({plain} AS DOUBLE)')} END"
             )
         case "float":
@@ -224,12 +224,20 @@ def _ticks(kind: Type, r: str) -> str:
         sign = f"CASE substr({plain}, -6, 1) WHEN '+' THEN 1 WHEN '-' THEN -1 ELSE 0 END"
         zone = f"CASE WHEN length({plain}) > 16 THEN {sign} * ({ahead}) ELSE 0 END"
         minutes = f"{days} * 1440 + {hour} * 60 + {minute} - {zone}"
-        return f"CASE WHEN regexp_full_match({plain}, {text(MOMENT)}) THEN {minutes} END"
+        return f"CASE WHEN {_says(r, MOMENT)} THEN {minutes} END"
     if kind == "date":
         ticks = f"CAST({r} - DATE '1970-01-01' AS BIGINT) * 24"
     else:
         ticks = f"epoch_ns({r})" if kind == "time_ns" else f"epoch_us({r})"
     return f"CASE WHEN isfinite({r}) THEN {ticks} END"
+
+
+def _says(r: str, pattern: str) -> str:
+    """Whether a text is of a pattern, with spaces around it.
+
+    Not of what `trim` leaves: that takes every kind of Unicode space away, and is only after this.
+    """
+    return f"regexp_full_match({r}, {text(f' *(?:{pattern}) *')})"
 
 
 def _digits(plain: str, place: int) -> str:

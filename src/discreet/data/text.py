@@ -25,7 +25,8 @@ MOMENT = rf"{DAY}([T ]{TIME}({ZONE})?)?"
 TRUE = ("true", "t", "yes", "y", "1")
 FALSE = ("false", "f", "no", "n", "0")
 
-_number, _whole, _moment = re.compile(NUMBER), re.compile(WHOLE), re.compile(MOMENT)
+# ASCII: a dotless i in "inf" is none, here as in the other engines.
+_number, _whole, _moment = (re.compile(one, re.ASCII) for one in (NUMBER, WHOLE, MOMENT))
 
 
 def decode(text: str, column: Column) -> int:
