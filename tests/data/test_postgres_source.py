@@ -145,6 +145,12 @@ def test_only_the_needed_columns_are_read(database):
         collect(Plan(schema=schema, aggregates={"n": total(col("y"))}), source=source, key=1)
 
 
+def test_names_that_differ_in_case_only_are_refused(database):
+    url = filled(database, {"row": "int8", "ROW": "int8"}, [(1, 7), (2, 7)])
+    with pytest.raises(InvalidArgument, match="upper and lower case"):
+        open_source(url)
+
+
 def test_rows_arrive_in_batches(database):
     url, connection = database
     rows = "SELECT x, repeat('x', 400) AS t FROM generate_series(1, 200000) x"

@@ -14,7 +14,7 @@ from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data import source as module
 from discreet.data.collect import collect
 from discreet.data.expression import col
-from discreet.data.plan import Plan, count, total
+from discreet.data.plan import Limits, Plan, count, total
 from discreet.data.schema import category, integer
 from discreet.data.source import Files, Frame, Relation, open_source
 
@@ -84,6 +84,22 @@ def test_headers_need_different_names(tmp_path, header):
     (tmp_path / "a.csv").write_text(f"{header}\n1,2\n")
     with pytest.raises(InvalidArgument, match="different column names"):
         open_source(tmp_path / "a.csv")
+
+
+def test_names_that_differ_in_case_only_are_refused(tmp_path):
+    """DuckDB would read the one for the other: rows of one person would count as of many."""
+    table = pa.table({"row": [1, 2, 3], "ROW": [7, 7, 7], "SECRET": [1, 1, 1]})
+    path = tmp_path / "a.arrow"
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(InvalidArgument, match="upper and lower case") as caught:
+        open_source(path)
+    assert "SECRET" not in str(caught.value)
+    with pytest.raises(InvalidArgument, match="upper and lower case"):
+        module.arrow_columns(table.schema)
+    limits = Limits(rows_per_unit=1)
+    plan = Plan(schema={}, unit="ROW", aggregates={"n": count()}, limits=limits)
+    assert collect(plan, source=open_source(pl.from_arrow(table)), key=1).columns["n"] == [1]
 
 
 def test_opening_reads_no_rows(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.data.source import Stream, Type, sealed
+from discreet.data.source import Stream, Type, sealed, told_apart
 
 _CATALOGUE = """
 SELECT n.nspname::text, c.relname::text, a.attname::text, b.typname::text, b.typtype::text
@@ -59,6 +59,7 @@ def open_postgres(url: str) -> Stream:
             f"there is no table {unquote(table)!r} that this user can see: check the name (letters "
             "in upper case need double quotes) and the schema."
         )
+    told_apart([column for _, _, column, _, _ in found])
     schema, name = found[0][:2]
     kinds = {column: _type(kind, family) for _, _, column, kind, family in found}
     stored = {column: kind for _, _, column, kind, _ in found}

@@ -200,10 +200,19 @@ def arrow_columns(schema: Any) -> Mapping[str, Type]:
     """The types that DuckDB sees in Arrow batches of this schema."""
 
     def types() -> Mapping[str, Type]:
+        told_apart(schema.names)
         with private_connection() as connection:
             return _relation_columns(connection.from_arrow(schema.empty_table()))
 
     return sealed("reading the schema", types)
+
+
+def told_apart(names: Sequence[str]) -> None:
+    """Refuse names that DuckDB takes for one another: the unit would be read from elsewhere."""
+    if len({name.lower() for name in names}) != len(names):
+        raise InvalidArgument(
+            "the columns of the source must differ by more than upper and lower case: rename one."
+        )
 
 
 def public_keys(table: object, *, columns: Sequence[str]) -> tuple[Key, ...]:
@@ -309,9 +318,7 @@ def private_connection() -> duckdb.DuckDBPyConnection:
 
 
 def _arrow_header(path: Path) -> dict[str, Type]:
-    schema = arrow_dataset((str(path),)).schema
-    empty = nw.from_native(schema.empty_table(), eager_only=True)
-    return {name: _frame_type(dtype) for name, dtype in empty.schema.items()}
+    return dict(arrow_columns(arrow_dataset((str(path),)).schema))
 
 
 def arrow_dataset(paths: tuple[str, ...]) -> Any:
