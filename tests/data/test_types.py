@@ -104,6 +104,26 @@ def test_moments_at_infinity_are_out_of_range():
     assert collect(plan, source=open_source(dates), key=1).columns["n"][0] == 2
 
 
+@pytest.mark.parametrize("unit", ["s", "ms"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        duckdb.from_arrow,
+        lambda table: table,
+        lambda table: table.to_pandas(),
+        lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
+    ],
+)
+def test_moments_that_microseconds_do_not_reach_are_out_of_range(make, unit):
+    ticks = 3600 if unit == "s" else 3_600_000
+    far = [2**63 - 1, -(2**63) + 1, 2**58, 10**13 * ticks // 3600]
+    table = pa.table({"t": pa.array([*far, 7 * ticks, -1, None], pa.timestamp(unit))})
+    plan = Plan(schema={"t": HOURS}, by={"t": col("t")}, aggregates={"n": count()})
+    got = collect(plan, source=open_source(make(table)), key=1).columns["n"]
+    hours = {i + HOURS.lower: int(n) for i, n in enumerate(got) if n}
+    assert hours == {HOURS.lower: 5, 7: 1, -1: 1}
+
+
 def test_wide_integers_and_enums_of_duckdb():
     relation = duckdb.connect().sql(
         "SELECT unnest([170141183460469231731687303715884105727, -5, NULL]::HUGEINT[]) AS h, "

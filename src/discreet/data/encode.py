@@ -22,7 +22,9 @@ Ints: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]
 Series: TypeAlias = "nw.Series[Any]"
 
-_MICROSECONDS = {"day": 86_400_000_000, "hour": 3_600_000_000}
+_SECONDS = {"day": 86_400, "hour": 3600}
+_TICKS = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
+"""How a moment is counted: ticks in a second."""
 
 
 def encode(series: Series, column: Column, *, kind: Type) -> Ints:
@@ -128,7 +130,14 @@ def _dates(series: Series, column: Date, kind: Type) -> Ints:
         found = present.cast(nw.Int32).to_numpy().astype(np.int64)
         found *= 24 if column.step == "hour" else 1
     else:
-        found = present.dt.timestamp("us").to_numpy().astype(np.int64) // _MICROSECONDS[column.step]
+        # In ticks of its own: a moment far away would not fit into others.
+        ticks = present.cast(nw.Int64).to_numpy().astype(np.int64, copy=False)
+        found = ticks // (_SECONDS[column.step] * _TICKS[_ticks_of(series)])
     inside = (found >= column.lower) & (found <= column.upper)
     codes[~null] = np.where(inside, found, column.missing)
     return codes
+
+
+def _ticks_of(series: Series) -> str:
+    kind = series.dtype
+    return kind.time_unit if isinstance(kind, nw.Datetime) else "us"

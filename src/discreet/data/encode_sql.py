@@ -20,6 +20,7 @@ _TICKS: Mapping[Type, int] = {
     "date": 24,
     "text": 1440,
     "time": 86_400_000_000,
+    "time_s": 86_400_000_000,
     "time_ns": 86_400_000_000_000,
 }
 """How a moment is counted, by type: ticks in a day."""
@@ -112,6 +113,8 @@ def _raw(kind: Type, source: str) -> str:
             return f"CAST({source} AS DOUBLE)"
         case "boolean" | "integer":
             return f"CAST({source} AS BIGINT)"
+        case "time_s":  # no such moment where microseconds do not reach
+            return f"TRY_CAST({source} AS TIMESTAMP)"
         case _:
             return source
 

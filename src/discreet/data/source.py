@@ -24,9 +24,20 @@ from discreet.data.plan import Key, Program, fields
 from discreet.data.schema import Boolean, Category, Column, Date, Declared, Lookup, Text
 
 Type: TypeAlias = Literal[
-    "integer", "exact", "float", "text", "boolean", "date", "time", "time_ns", "object", "other"
+    "integer",
+    "exact",
+    "float",
+    "text",
+    "boolean",
+    "date",
+    "time",
+    "time_s",
+    "time_ns",
+    "object",
+    "other",
 ]
-"""What a source says a column is; `exact`: decimals and integers beyond 64 bits, read as text."""
+"""What a source says a column is; `exact`: decimals and integers beyond 64 bits, read as text;
+`time_s`: moments in seconds or milliseconds, which microseconds may not hold."""
 Format: TypeAlias = Literal["csv", "parquet", "arrow"]
 EngineName: TypeAlias = Literal["spark"]
 T = TypeVar("T")
@@ -253,7 +264,7 @@ def _allowed(column: Declared) -> frozenset[Type]:
         case Boolean():
             return _NUMBERS - {"exact"}
         case Date():
-            return _TEXTS | {"date", "time", "time_ns"}
+            return _TEXTS | {"date", "time", "time_s", "time_ns"}
         case _:
             return _NUMBERS
 
@@ -353,8 +364,8 @@ def _duckdb_type(name: str) -> Type:
         "BOOLEAN": "boolean",
         "DATE": "date",
         "TIMESTAMP": "time",
-        "TIMESTAMP_S": "time",
-        "TIMESTAMP_MS": "time",
+        "TIMESTAMP_S": "time_s",
+        "TIMESTAMP_MS": "time_s",
         "TIMESTAMP WITH TIME ZONE": "time",
         "TIMESTAMP_NS": "time_ns",
     }
