@@ -173,6 +173,23 @@ def test_rounding_down_moves_no_further_than_claimed(values, changes, largest):
     assert shift == 0 or l1 > 1 << largest >> 1
 
 
+def test_rows_in_many_blocks_of_a_group_move_no_further_than_claimed():
+    """Each block that a unit is in is rounded by itself, not each group."""
+    rows, groups, bins = 2**20, 2**10, 2**16
+    schema = {"x": integer(lower=0, upper=bins - 1), "g": integer(lower=0, upper=groups - 1)}
+    limits = Limits(rows_per_unit_and_group=rows)
+    setting = Setting(schema=schema, unit="u", limits=limits)
+    asked = ask.median("x", by="g", bins=bins, method="tree")
+    leaves = design([asked], setting=setting, budget=Budget(epsilon=1)).measurements[-1]
+    assert leaves.part.per_group == bins
+    assert leaves.shift == 1
+    # In half of the bins the unit has 15 rows, in half 17; the others have one in each.
+    added = [15, 17]
+    assert sum(added) * bins // 2 == rows
+    moved = groups * (bins // 2) * sum(((1 + many) >> 1) - (1 >> 1) for many in added)
+    assert moved <= leaves.move.l1
+
+
 def test_fine_grids_are_made_coarser():
     fine = {"x": integer(lower=0, upper=2**40)}
     (question,) = design(

@@ -30,6 +30,7 @@ from discreet.queries.parts import (
     Scale,
     bounds,
     coarsened,
+    entries_of,
     measured,
     move_of,
     other_parts_of,
@@ -233,10 +234,7 @@ def _draft(part: Part, place: int, plan: Plan, relation: Relation) -> _Draft:
     exact = move_of(part, plan, relation=relation)
     if isinstance(part, Ranks):
         return _Draft(place=place, part=part, move=replace(exact, choice=True), shift=0)
-    # How many entries one step of the relation can change.
-    groups = plan.reach(part.terms[0][1]).groups
-    entries = groups if relation is Relation.ADD_REMOVE else 2 * groups
-    move, shift = coarsened(exact, entries=entries)
+    move, shift = coarsened(exact, entries=entries_of(part, plan, relation=relation))
     return _Draft(place=place, part=part, move=move, shift=shift)
 
 

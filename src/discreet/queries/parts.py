@@ -195,6 +195,13 @@ def move_of(part: Part, plan: Plan, *, relation: Relation) -> Move:
     )
 
 
+def entries_of(part: Part, plan: Plan, *, relation: Relation) -> int:
+    """How many entries of a part one step of the relation can change: in a group several blocks."""
+    reach = plan.reach(part.terms[0][1])
+    entries = min(reach.rows, reach.groups * part.per_group)
+    return entries if relation is Relation.ADD_REMOVE else 2 * entries
+
+
 def coarsened(move: Move, *, entries: int) -> tuple[Move, int]:
     """The move after dividing by a power of two and rounding down, and the exponent of it.
 

@@ -27,7 +27,7 @@ from discreet.queries.ask import Query
 from discreet.queries.budget import Budget, Move, Noise
 from discreet.queries.design import Design, Measurement, Question, Setting, design
 from discreet.queries.forecast import forecast
-from discreet.queries.parts import Scale, coarsened, move_of
+from discreet.queries.parts import Scale, coarsened, entries_of, move_of
 from discreet.queries.quantiles import Quantiles
 
 Level: TypeAlias = str | int
@@ -211,8 +211,7 @@ def _stretched(
 ) -> _Stretched:
     plan = base.passes[one.place]
     exact = move_of(one.part, plan, relation=setting.relation)
-    groups = plan.reach(one.part.terms[0][1]).groups
-    entries = groups if setting.relation is Relation.ADD_REMOVE else 2 * groups
+    entries = entries_of(one.part, plan, relation=setting.relation)
     most = max(factors.values())
     shift = coarsened(_times(exact, most), entries=entries)[1]
     if shift and 1 << shift == most:
