@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from fractions import Fraction
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -130,6 +131,17 @@ def test_keys_come_with_their_labels_and_empty_groups():
         (OTHER, "< 2"): 0,
         (OTHER, ">= 2"): 1,
     }
+
+
+def test_keys_are_named_as_the_column_names_them():
+    """Noon is a key of its day: the label must say what was counted, and be one that JSON knows."""
+    noon = dt.datetime(2000, 1, 2, 12, tzinfo=dt.UTC)
+    schema = {"day": date(**DAYS), "zip": integer(lower=0, upper=9)}
+    by = {"day": col("day"), "zip": col("zip")}
+    made = plan(schema=schema, by=by, keys=((noon, Fraction(3)), (DAYS["lower"], np.int64(2))))
+    keys = list(made.labels())
+    assert keys == [(DAYS["lower"], 2), (dt.date(2000, 1, 2), 3)]
+    assert {type(label) for key in keys for label in key} == {dt.date, int}
 
 
 def test_keys_from_a_public_table():

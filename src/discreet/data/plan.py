@@ -217,9 +217,8 @@ class Plan:
         dimensions = self._dimensions()
         cells = self._cells(dimensions)
         if cells is not None:
-            keys = dict(zip(cells, self.keys or (), strict=True))
             rest = [(OTHER,) * len(dimensions)] if self.other else []
-            return iter([*(keys[cell] for cell in sorted(cells)), *rest])
+            return iter([*(_key(cell, dimensions) for cell in sorted(cells)), *rest])
         return product(*([d.label(c) for c in range(d.lower, d.upper + 1)] for d in dimensions))
 
     def reach(self, name: str) -> Reach:
@@ -298,6 +297,15 @@ class Plan:
             raise Unsupported("a sum of these products may pass 128 bits: use a coarser grid.")
         places = tuple(values.setdefault(b.code, len(values)) for b in bound)
         return Sum(factors=places, weight=weight, exponent=sum(b.exponent for b in bound))
+
+
+def _key(cell: int, dimensions: Iterable[Bounded]) -> Key:
+    """What a cell stands for, however it was written: a day, not a moment in it."""
+    found: list[Label] = []
+    for d in reversed(tuple(dimensions)):
+        cell, place = divmod(cell, d.upper - d.lower + 1)
+        found.append(d.label(place + d.lower))
+    return tuple(reversed(found))
 
 
 def fields(program: Program) -> list[tuple[str, Declared]]:
