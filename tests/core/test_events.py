@@ -130,6 +130,7 @@ def test_the_unknown_is_refused(text):
         "{",
         '{"epsilon":"1/0","kind":"pure","version":1}',
         '{"epsilon":"x","kind":"pure","version":1}',
+        '{"epsilon":"1e1000000000000","kind":"pure","version":1}',
     ],
 )
 def test_broken_texts_are_refused(text):

@@ -316,7 +316,10 @@ def test_texts_that_are_no_release_are_refused(people, account):
         json.dumps({**content, "answer": {**content["answer"], "keys": 3}}),
         json.dumps({**content, "answer": {**content["answer"], "keys": [[], []]}}),
         json.dumps({**content, "answer": {**content["answer"], "parts": []}}),
+        json.dumps({**content, "answer": {**content["answer"], "keys": [["a"]]}}),
+        text.replace('"kind": "count"', '"kind": "mean"'),
         text.replace('"scale": "2"', '"scale": "1/0"'),
+        text.replace('"scale": "2"', '"scale": "2e0"'),
         text.replace("discrete laplace", "discrete cauchy"),
     ):
         with pytest.raises(discreet.InvalidArgument):

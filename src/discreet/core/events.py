@@ -12,6 +12,7 @@ what is shuffled for replace-one; all others mean the same under every relation.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -22,6 +23,7 @@ from discreet.core.errors import InvalidArgument, Unsupported
 
 VERSION = 1
 """Version of the JSON form; a reader refuses a version it does not know."""
+_RATIO = re.compile(r"-?[0-9]+(/[0-9]+)?")
 
 
 def _set(event: object, name: str, value: object) -> None:
@@ -369,7 +371,8 @@ def _encode(value: Any) -> Any:
 def _decode(content: Any) -> Any:
     if isinstance(content, str):
         try:
-            return Fraction(content)
+            # No powers: a short text could be an endless number.
+            return Fraction(content if _RATIO.fullmatch(content) else "")
         except (ValueError, ZeroDivisionError):
             raise InvalidArgument("A number of an event must be a rational 'p/q'.") from None
     if isinstance(content, list):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.core import check
-from discreet.core.errors import Unsupported
+from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data.plan import Key
 from discreet.data.schema import Label
 from discreet.queries import reading
@@ -30,6 +30,8 @@ class Answer:
     """Whether a unit gives at most one row to a group, so that rows are as independent as units."""
 
     def __post_init__(self) -> None:
+        if any(len(key) != len(self.names) for key in self.keys):
+            raise InvalidArgument("An answer needs a value for each name in each key.")
         reading.verify(self.scale, self.parts, keys=len(self.keys))
 
     @property

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.core.canonical import read_ratio
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
@@ -51,8 +51,8 @@ def read_law(content: Mapping[str, str]) -> DiscreteLaplace | DiscreteGaussian:
     """The inverse of ``law_content``."""
     match content["law"]:
         case "discrete laplace":
-            return DiscreteLaplace(Fraction(content["scale"]))
+            return DiscreteLaplace(read_ratio("scale", content["scale"]))
         case "discrete gaussian":
-            return DiscreteGaussian(square=Fraction(content["variance"]))
+            return DiscreteGaussian(square=read_ratio("variance", content["variance"]))
         case _:
             raise InvalidArgument("text must be a release; its noise has an unknown law.")

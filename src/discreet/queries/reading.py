@@ -17,6 +17,16 @@ from discreet.queries.quantiles import Quantiles
 
 Reading: TypeAlias = Scale | Pair | Quantiles
 
+_PARTS: Mapping[str, tuple[int, ...]] = {
+    "count": (1,),
+    "units": (1,),
+    "sum": (1, 2),
+    "mean": (2,),
+    "variance": (3,),
+    "covariance": (4,),
+}
+"""How many parts a kind of answer is read from."""
+
 
 def verify(reading: Reading, parts: Sequence[Noisy], *, keys: int) -> None:
     """Refuse parts that do not fit."""
@@ -24,6 +34,10 @@ def verify(reading: Reading, parts: Sequence[Noisy], *, keys: int) -> None:
         reading.check(parts, keys)
     elif {len(part.values) for part in parts} != {keys} or len(parts) != len(reading.shifts):
         raise InvalidArgument("An answer needs a number of each part for each key.")
+    elif len(parts) not in _PARTS.get(
+        "covariance" if isinstance(reading, Pair) else reading.kind, ()
+    ):
+        raise InvalidArgument("An answer needs the parts of its kind.")
 
 
 def values(reading: Reading, parts: Sequence[Noisy]) -> list[int] | list[float]:
