@@ -292,6 +292,8 @@ def test_means_of_few_rows_stay_within_the_bounds():
         lambda: ask.count(where="x > 0"),
         lambda: ask.count(by="s", keys="f"),
         lambda: ask.count(name="a\nb"),
+        lambda: ask.count(name=5),
+        lambda: ask.count(by="sex", keys=[["f"]]),
         lambda: planned(ask.mean("s"), Budget(epsilon=1)),
         lambda: planned(ask.mean("nobody"), Budget(epsilon=1)),
         lambda: planned(ask.count(by="s", keys=["x"]), Budget(epsilon=1)),

@@ -229,8 +229,15 @@ TWICE = pl.DataFrame({"zip": ["1", "1"], "region": ["s", "n"]})
         lambda: base().join(
             TWICE.rename({"region": "cost"}).head(1), on="zip", columns={"cost": COST}
         ),
+        lambda: base().join(TWICE.head(1), on=["zip"], columns={"region": REGION}),
+        lambda: base().join(TWICE.head(1), on="zip", columns=["region"]),
+        lambda: base().join(
+            pl.DataFrame({"zip": ["1"], "region": [[1]]}), on="zip", columns={"region": AGE}
+        ),
         lambda: base().join("no file.csv", on="zip", columns={"region": REGION}),
         lambda: base().join(3, on="zip", columns={"region": REGION}),
+        lambda: base().join_units("people.csv", columns=["age"]),
+        lambda: base().join_units(person(), columns="age"),
         lambda: base().join_units(person(), columns=[]),
         lambda: base().join_units(person(), columns=["note"]),
         lambda: base().join_units(person(), columns=["absent"]),

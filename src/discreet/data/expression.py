@@ -247,7 +247,7 @@ class Expression:
 
     def isin(self, values: Iterable[Label]) -> Expression:
         """Whether the value is one of these."""
-        wanted = tuple(values)
+        wanted = check.listed("values", values)
 
         def bind(schema: Schema) -> Bounded:
             inner = self.bind(schema)
@@ -266,7 +266,7 @@ class Expression:
 
     def map(self, table: Mapping[Label, str], *, default: str = declared.OTHER) -> Expression:
         """Rename values to categories; what the table does not name becomes ``default``."""
-        names = dict(table)
+        names = dict(check.mapped("table", table))
 
         def bind(schema: Schema) -> Bounded:
             inner = self.bind(schema)

@@ -12,7 +12,7 @@ from discreet.core.errors import InvalidArgument
 from discreet.data.encode import encode
 from discreet.data.plan import Key
 from discreet.data.schema import Lookup, Plain
-from discreet.data.source import open_source, private_connection, public_keys
+from discreet.data.source import check_type, open_source, private_connection, public_keys
 
 
 def public_frame(table: object) -> nw.DataFrame[Any]:
@@ -65,6 +65,7 @@ def lookups(
         raise InvalidArgument(f"on={on!r} must not contain NUL.")
     found = {}
     for name, column in columns.items():
+        check_type(name, column, types[name])
         codes = encode(keyed[name], column, kind=types[name]).tolist()
         found[name] = Lookup(
             source=source,

@@ -242,17 +242,22 @@ def check_source(program: Program, source: Source) -> None:
     if missing:
         raise InvalidArgument(f"columns {missing} are not in the source: check names and header.")
     for name, column in fields(program):
-        allowed = _allowed(column)
-        if source.columns[name] not in allowed:
-            raise InvalidArgument(
-                f"column {name!r} is {source.columns[name]} in the source; as a "
-                f"{type(column).__name__.lower()} it must be one of {sorted(allowed)}."
-            )
+        check_type(name, column, source.columns[name])
     if program.unit is not None and source.columns[program.unit] not in _TEXTS | {
         "integer",
         "float",
     }:
         raise InvalidArgument(f"unit {program.unit!r} must be whole numbers or text in the source.")
+
+
+def check_type(name: str, column: Declared, kind: Type) -> None:
+    """Refuse a declaration that the type of a field in its source does not fit."""
+    allowed = _allowed(column)
+    if kind not in allowed:
+        raise InvalidArgument(
+            f"column {name!r} is {kind} in the source; as a "
+            f"{type(column).__name__.lower()} it must be one of {sorted(allowed)}."
+        )
 
 
 def _allowed(column: Declared) -> frozenset[Type]:

@@ -247,7 +247,8 @@ def _query(
         raise InvalidArgument(
             f"where must be a condition such as col('age') >= 65, got {type(where).__name__}."
         )
-    if not str(name).isprintable():
+    given: object = name
+    if not isinstance(given, str) or not name.isprintable():
         raise InvalidArgument("name must be one line of text.")
     groups = _groups(by)
     listed = chosen(keys, names=tuple(groups))

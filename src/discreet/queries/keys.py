@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
@@ -55,6 +55,8 @@ def keys(source: object, *, columns: Sequence[str] = (), other: bool = False) ->
     if isinstance(source, str) or not isinstance(source, Iterable):
         raise InvalidArgument("keys must be a list of keys, a release, or a table with columns=.")
     found = tuple(key if isinstance(key, tuple) else (key,) for key in source)
+    if not all(isinstance(label, Hashable) for key in found for label in key):
+        raise InvalidArgument("keys must be values, or tuples of values: one for each of by.")
     return KeySet(keys=found, other=other)
 
 

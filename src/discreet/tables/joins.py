@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
+from discreet.core import check
 from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.data.schema import Lookup, Plain, Text
 from discreet.ledger.account import Account
@@ -28,13 +29,14 @@ def join(
     """
     from discreet.data.public import lookups  # noqa: PLC0415 - engines are slow to import
 
-    pairs = [(on, on)] if isinstance(on, str) else list(on.items())
-    if len(pairs) != 1:
+    pairs: object = {on: on} if isinstance(on, str) else on
+    if not isinstance(pairs, Mapping) or len(pairs) != 1:
         raise InvalidArgument("on must be one column, or {column of the table: public column}.")
-    source, key = pairs[0]
+    ((source, key),) = pairs.items()
     if source not in table.source.columns:
         raise InvalidArgument(f"on={source!r} is no column of the source.")
-    if not columns or not all(isinstance(column, Plain) for column in columns.values()):
+    declared = check.mapped("columns", columns).values()
+    if not columns or not all(isinstance(column, Plain) for column in declared):
         raise InvalidArgument(
             "columns must be declared by integer, real, category, date or boolean."
         )
@@ -55,6 +57,8 @@ def join_units(table: T, other: Opened, *, columns: Iterable[str]) -> T:
     from discreet.data.joined_engine import one_row_each  # noqa: PLC0415 - engines are slow
     from discreet.data.source import Joined, check_source  # noqa: PLC0415
 
+    if not isinstance(other, type(table)):
+        raise InvalidArgument(f"other must be a private table, got {type(other).__name__}.")
     unit, theirs = table.setting.unit, other.setting.unit
     if unit is None or theirs is None:
         raise InvalidArgument("join_units needs two tables that both name their unit.")
@@ -64,7 +68,7 @@ def join_units(table: T, other: Opened, *, columns: Iterable[str]) -> T:
         )
     if not _same(table.account, other.account):
         raise InvalidArgument("Both tables must have the same account: it pays for both.")
-    names = tuple(columns)
+    names = check.listed("columns", columns)
     attached = {}
     for name in names:
         column = other.setting.schema.get(name)
