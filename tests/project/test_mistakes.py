@@ -117,6 +117,7 @@ def test_a_file_that_is_something_else(tmp_path, account, name, text, words):
         (lambda t: t.release("count", epsilon=1), "queries must be a list, got str"),
         (lambda t: t.release([ask.count()], epsilon=1, weights=3), "weights must be a list"),
         (lambda t: t.release([ask.count()], epsilon=1, label=3), "label must be text, got int"),
+        (lambda t: t.release([ask.count(name=3)], epsilon=1), "name must be one line of text"),
         (lambda t: t.run(ask.count()), "planned must be a design of questions, got Query"),
         (lambda t: t.count(epsilon=50), "nothing was spent"),
     ],

@@ -247,9 +247,6 @@ def _query(
         raise InvalidArgument(
             f"where must be a condition such as col('age') >= 65, got {type(where).__name__}."
         )
-    given: object = name
-    if not isinstance(given, str) or not name.isprintable():
-        raise InvalidArgument("name must be one line of text.")
     groups = _groups(by)
     listed = chosen(keys, names=tuple(groups))
     return Query(
@@ -259,8 +256,15 @@ def _query(
         by=groups,
         keys=None if listed is None else listed.keys,
         rest=listed is not None and listed.other,
-        name=name,
+        name=one_line(name),
     )
+
+
+def one_line(name: object) -> str:
+    """The name of a question, as it is shown and charged."""
+    if not isinstance(name, str) or not name.isprintable():
+        raise InvalidArgument("name must be one line of text.")
+    return name
 
 
 def as_expression(name: str, value: object) -> Expression:

@@ -19,7 +19,7 @@ from discreet.data.expression import Expression
 from discreet.data.plan import Limits, Plan, count
 from discreet.data.schema import INT64, Boolean, Category, Date, Label, Schema
 from discreet.data.schema import Number as NumberColumn
-from discreet.queries.ask import Value, as_expression, plainly
+from discreet.queries.ask import Value, as_expression, one_line, plainly
 from discreet.queries.budget import Budget, budget
 from discreet.queries.passes import Setting
 from discreet.queries.ranges import domain as domains
@@ -137,15 +137,13 @@ def ranges(
         )
     if bins is not None and edges is not None:
         raise InvalidArgument("Give bins or edges, not both.")
-    if not str(name).isprintable():
-        raise InvalidArgument("name must be one line of text.")
     return RangeQuery(
         value=as_expression("value", value),
         workload=workload,
         bins=None if bins is None else check.count("bins", bins, minimum=2),
         edges=None if edges is None else tuple(edges),
         where=where,
-        name=name,
+        name=one_line(name),
         limits=Limits() if limits is None else limits,
     )
 
