@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +57,13 @@ def _column(name: str, given: object) -> Declared:
     make = _COLUMNS.get(arguments.pop("kind", ""))
     if make is None:
         raise InvalidArgument(f"columns.{name}: kind must be one of {', '.join(_COLUMNS)}.")
+    settings = signature(make).parameters
+    known(f"columns.{name}", arguments, ("kind", *settings))
+    needed = [n for n, one in settings.items() if one.default is one.empty and n not in arguments]
+    if needed:
+        raise InvalidArgument(f"columns.{name}: {' and '.join(needed)} must be given.")
     try:
-        if make is schema.category:
-            return make(arguments.pop("levels", ()), **arguments)
         return make(**arguments)
-    except TypeError:
-        raise InvalidArgument(
-            f"columns.{name}: wrong or missing settings: {sorted(arguments)}."
-        ) from None
     except PrivacyError as error:
         raise InvalidArgument(f"columns.{name}: {error}") from None
 
