@@ -53,6 +53,7 @@ def refused(call, words, account=None):
         ({"columns": {"age": int}}, "columns['age'] must be declared by integer, real"),
         ({"unit": 3}, "unit must be one column's name, got int"),
         ({"unit": ["person"]}, "unit must be one column's name, got list"),
+        ({"rows_per_unit": None}, "rows_per_unit must be given"),
         ({"unit": None}, "unit must name the column that says whose a row is"),
         ({"rows_per_unit": "2"}, "rows_per_unit must be a whole number, got str"),
         ({"account": "survey"}, "account must come from a ledger"),
@@ -65,7 +66,14 @@ def refused(call, words, account=None):
 )
 def test_a_table_that_cannot_be_opened(file, account, given, words):
     usual = {"columns": COLUMNS, "unit": "person", "rows_per_unit": 2, "account": account}
-    refused(lambda: discreet.table(file, **{**usual, **given}), words, account)
+    refused(lambda: discreet.table(file, **{**usual, **given}).count(epsilon=1), words, account)
+
+
+@pytest.mark.parametrize("address", ["mysql://ann:secret@host/db", "https://ann:secret@host/a.csv"])
+def test_an_address_that_is_not_read_is_not_quoted(account, address):
+    with pytest.raises(discreet.InvalidArgument, match="fetch what stands elsewhere") as caught:
+        discreet.table(address, columns=COLUMNS, account=account)
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -118,6 +126,8 @@ def test_a_file_that_is_something_else(tmp_path, account, name, text, words):
         (lambda t: t.release([ask.count()], epsilon=1, weights=3), "weights must be a list"),
         (lambda t: t.release([ask.count()], epsilon=1, label=3), "label must be text, got int"),
         (lambda t: t.release([ask.count(name=3)], epsilon=1), "name must be one line of text"),
+        (lambda t: t.forecast([ask.count()], epsilon=1), "query must be one question"),
+        (lambda t: t.amount_for("count", within=5), "query must be one question"),
         (lambda t: t.run(ask.count()), "planned must be a design of questions, got Query"),
         (lambda t: t.count(epsilon=50), "nothing was spent"),
     ],

@@ -154,6 +154,11 @@ def open_source(
         if engine is not None:
             raise Unsupported("a PostgreSQL table is read by DuckDB: leave engine out.")
         return _room("postgres_source").open_postgres(thing)  # type: ignore[no-any-return]
+    if isinstance(thing, str) and "://" in thing:  # not quoted: it may hold a password
+        raise InvalidArgument(
+            "source must be a path, or an address of PostgreSQL (postgresql://...): fetch what "
+            "stands elsewhere into a file."
+        )
     if isinstance(thing, str | Path):
         files = _files(Path(thing), format=format, delimiter=delimiter)
         if engine is None:
