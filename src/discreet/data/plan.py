@@ -182,7 +182,10 @@ class Plan:
             raise InvalidArgument("limits need unit, the column that says whose a row is.")
         bounded = self.unit is None or limits.rows_per_unit or limits.rows_per_unit_and_group
         if not bounded and any(a.kind != "units" for a in self.aggregates.values()):
-            raise InvalidArgument("limits must set rows_per_unit or rows_per_unit_and_group.")
+            raise InvalidArgument(
+                "rows_per_unit must be given (or rows_per_unit_and_group): how many rows of one "
+                "unit are used."
+            )
         self.program()
 
     def program(self) -> Program:

@@ -130,6 +130,15 @@ class Design:
         return "; ".join(told)
 
 
+def single(query: Query) -> Query:
+    """One question, where a list of them cannot be answered."""
+    if not isinstance(query, Query):
+        raise InvalidArgument(
+            f"query must be one question, such as ask.count(by='sex'), got {type(query).__name__}."
+        )
+    return query
+
+
 def design(
     queries: Sequence[Query],
     *,

@@ -14,7 +14,7 @@ from discreet.core.exact import Number
 from discreet.queries.ask import Query
 from discreet.queries.bins import settled
 from discreet.queries.budget import Budget
-from discreet.queries.design import design
+from discreet.queries.design import design, single
 from discreet.queries.forecast import forecast
 from discreet.queries.passes import Setting
 
@@ -41,7 +41,7 @@ def amount_for(
     width is one of rank, as a share of the rows.
     """
     wanted, budget = check.positive("within", within), budgets(currency, delta)
-    fixed = settled(query, setting=setting, budget=budget(Fraction(1)))
+    fixed = settled(single(query), setting=setting, budget=budget(Fraction(1)))
 
     def meets(amount: Fraction) -> bool:
         (question,) = design([fixed], setting=setting, budget=budget(amount)).questions

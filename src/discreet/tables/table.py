@@ -24,7 +24,7 @@ from discreet.noise.bits import Bits, system
 from discreet.queries import ask
 from discreet.queries.ask import By, Keys, Method, Query, Value
 from discreet.queries.budget import budget
-from discreet.queries.design import Design, Setting, design
+from discreet.queries.design import Design, Setting, design, single
 from discreet.queries.forecast import Forecast, forecast
 from discreet.queries.targets import Currency, amount_for
 from discreet.tables.opened import Amount, amount_of
@@ -174,7 +174,7 @@ class Table(Ranged):
 
         Means and variances need ``rows``, a stated or guessed number of rows in a group.
         """
-        planned = self._design([query], None, epsilon=epsilon, delta=delta, rho=rho)
+        planned = self._design([single(query)], None, epsilon=epsilon, delta=delta, rho=rho)
         return forecast(planned.questions[0], rows=rows, level=level)
 
     def amount_for(
