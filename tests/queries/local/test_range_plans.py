@@ -69,7 +69,9 @@ def test_short_reports_are_respected():
     plan = plan_local(DOMAIN, ALL, epsilon=1, clients=CLIENTS, report_bits=24)
     assert {one.bits for one in plan.candidates} <= {8, 16, 24}
     assert plan.chosen.mean < haar(domain=DOMAIN, epsilon=1).law.mean(ALL)
-    with pytest.raises(InvalidArgument, match="bits"):
+    plan = plan_local(DOMAIN, ALL, epsilon=1, clients=CLIENTS, report_bits=16)
+    assert {one.bits for one in plan.candidates} == {16}  # too short for most trees
+    with pytest.raises(InvalidArgument, match="report_bits must be more than 3"):
         plan_local(DOMAIN, ALL, epsilon=1, clients=CLIENTS, report_bits=3)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -159,13 +160,13 @@ def _trees(
 ) -> Iterator[Tree]:
     room = LONGEST if report_bits is None else report_bits
     for oracle in (None, *_ORACLES):
-        try:
+        with suppress(InvalidArgument):  # reports of this oracle are too long
             yield optimal_tree(
                 domain=domain, epsilon=epsilon, workload=workload, oracle=oracle, report_bits=room
             )
-        except InvalidArgument:  # reports of this oracle are too long
-            continue
     for branching in BRANCHINGS:
         if branching < domain.size:
-            yield tree(domain=domain, epsilon=epsilon, branching=branching, report_bits=room)
-    yield flat(domain=domain, epsilon=epsilon, report_bits=room)
+            with suppress(InvalidArgument):
+                yield tree(domain=domain, epsilon=epsilon, branching=branching, report_bits=room)
+    with suppress(InvalidArgument):
+        yield flat(domain=domain, epsilon=epsilon, report_bits=room)
