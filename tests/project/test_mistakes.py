@@ -1,5 +1,7 @@
 """What newcomers get wrong: refused by name, with the remedy, before anything is read or spent."""
 
+import datetime as dt
+import io
 import random
 import subprocess
 import sys
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet import Relation, ask, col, disclosure, learned, local, plan_ranges, ranges
+from discreet import Relation, ask, col, disclosure, leakage, learned, local, plan_ranges, ranges
 
 COLUMNS = {
     "age": discreet.integer(lower=0, upper=120),
@@ -151,6 +153,7 @@ def test_a_column_that_cannot_be_declared(call, words):
 
 DAY = local.integers(lower=0, upper=63)
 COLOURS = local.grr(categories=4, epsilon=1)
+MEMBERS = local.Collection(randomiser=COLOURS)
 
 
 @pytest.mark.parametrize(
@@ -171,6 +174,11 @@ COLOURS = local.grr(categories=4, epsilon=1)
         (lambda: local.ordered(labels="abc"), "labels must be a list, got str"),
         (lambda: local.plan_local(DAY, "every", epsilon=1, clients=9), "one of all, points"),
         (lambda: local.plan_local(64, "all", epsilon=1, clients=9), "domain must be declared"),
+        (lambda: local.Collection(randomiser=None), "randomiser must be one, such as"),
+        (lambda: local.Collection(randomiser=COLOURS, labels="rgby"), "labels must be a list"),
+        (lambda: local.MemoisedClient(COLOURS, budget=4), "plan must be of permanent responses"),
+        (lambda: local.State(None, MEMBERS).count("a.dlr"), "inputs must be a list, got str"),
+        (lambda: local.Writer(io.BytesIO(), MEMBERS).write(b"\xff"), "reports must be rows of 1"),
         (lambda: local.several(columns=["a"], epsilon=1), "columns must be a dict, got list"),
         (lambda: local.several(columns={"a": 5}, epsilon=1), "columns must be a list, got int"),
     ],
@@ -199,6 +207,13 @@ def test_ranges_that_cannot_be_planned(call, words):
     refused(call, words)
 
 
+def test_a_claim_that_cannot_be_attacked():
+    refused(
+        lambda: leakage.attack(lambda value, n: np.full(n, value), 0, 1, claimed=1),
+        "claimed must be (epsilon, delta) or a guarantee, got int",
+    )
+
+
 def test_workloads_have_the_same_names_with_and_without_a_server():
     for name in ("all", "points", "prefixes"):
         plan = local.plan_local(DAY, name, epsilon=1, clients=100)
@@ -222,6 +237,28 @@ def test_workloads_have_the_same_names_with_and_without_a_server():
 )
 def test_a_table_that_cannot_be_disclosed(call, words):
     refused(call, words)
+
+
+class TestAnAccount:
+    def test_of_a_model(self):
+        pytest.importorskip("sklearn")
+        from discreet.models import PrivateLinearRegression
+
+        model = PrivateLinearRegression(
+            epsilon=1, delta=1e-6, bounds=(-1, 1), target_bounds=(-1, 1), account="survey"
+        )
+        refused(lambda: model.fit(np.zeros((9, 2)), np.zeros(9)), "account must come from a ledger")
+
+    def test_that_expires_on_a_day(self, tmp_path):
+        with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as ledger:
+            refused(
+                lambda: ledger.account("a", limit=discreet.pure(1), expires=dt.date(2030, 1, 1)),
+                "expires must be a datetime with a time zone",
+            )
+
+    def test_whose_ledger_cannot_be_checked(self, tmp_path):
+        with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as ledger:
+            refused(lambda: ledger.verify(heads=["3:ab"]), "heads must be a dict, got list")
 
 
 @pytest.mark.parametrize("room", [local, disclosure, learned])

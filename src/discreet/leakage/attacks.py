@@ -136,6 +136,10 @@ def claim_points(claimed: Claimed) -> tuple[Point, ...]:
                 f"claimed must be (epsilon >= 0, delta in [0, 1)), got {claimed}."
             )
         return (Point(float(epsilon), float(delta)),)
+    if not callable(getattr(claimed, "epsilon", None)):
+        raise InvalidArgument(
+            f"claimed must be (epsilon, delta) or a guarantee, got {type(claimed).__name__}."
+        )
     pure, typical = Point(claimed.epsilon(0.0), 0.0), Point(claimed.epsilon(1e-6), 1e-6)
     # At delta 0 where that is the point; a finite but much larger epsilon there says little.
     head = pure if pure.epsilon <= 1.1 * typical.epsilon else typical

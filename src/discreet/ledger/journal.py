@@ -114,9 +114,9 @@ def now() -> str:
     return stamp("time", datetime.now(tz=UTC))
 
 
-def stamp(name: str, value: datetime) -> str:
+def stamp(name: str, value: object) -> str:
     """A time with its zone as text that sorts."""
-    if value.tzinfo is None:
+    if not isinstance(value, datetime) or value.tzinfo is None:
         raise InvalidArgument(f"{name} must be a datetime with a time zone, e.g. UTC.")
     return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 

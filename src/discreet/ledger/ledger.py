@@ -115,7 +115,7 @@ class Ledger:
         write a new chain; a head that was kept elsewhere is what such a forger cannot match.
         """
         with self._store.read() as session:
-            return verify(session, heads or {})
+            return verify(session, check.mapped("heads", heads or {}))
 
     def export(
         self, path: str | Path | None = None, *, kind: Literal["json", "csv"] = "json"

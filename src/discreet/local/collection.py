@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.core import canonical
+from discreet.core import canonical, check
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.local.catalogue import from_description
 from discreet.mechanisms.local.randomiser import Randomiser
@@ -29,6 +29,12 @@ class Collection:
     labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.randomiser, Randomiser):
+            raise InvalidArgument(
+                "randomiser must be one, such as discreet.local.oue(categories=4, epsilon=1), got "
+                f"{type(self.randomiser).__name__}."
+            )
+        check.listed("labels", self.labels)
         if not self.labels:
             return
         many = getattr(self.randomiser, "categories", None)

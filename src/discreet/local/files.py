@@ -178,9 +178,12 @@ class Writer:
 
     def write(self, reports: Reports) -> None:
         """Append reports."""
-        rows = np.ascontiguousarray(reports, dtype=np.uint8)
+        try:
+            rows = np.ascontiguousarray(reports, dtype=np.uint8)
+        except (TypeError, ValueError, OverflowError):
+            rows = np.empty(0, dtype=np.uint8)
         if rows.ndim != 2 or rows.shape[1] != self.width:
-            raise InvalidArgument(f"reports must be rows of {self.width} bytes.")
+            raise InvalidArgument(f"reports must be rows of {self.width} bytes, as encode makes.")
         self._stream.write(rows.data if rows.size else b"")
         self.written += len(rows)
 

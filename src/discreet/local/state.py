@@ -18,6 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Self, TypeAlias, cast
 
+from discreet.core import check
 from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.local import frames
 from discreet.local.aggregate import Aggregate
@@ -84,10 +85,11 @@ class State:
         Inputs are files of reports, files with a column of reports (by their suffix), open pipes.
         A file of reports may have grown since; one with a column must not have changed.
         """
+        listed = check.listed("inputs", inputs)
         clock = _Clock(self, every)
         done = []
         try:
-            for one in inputs:
+            for one in listed:
                 before = self.aggregate.reports, self.aggregate.refused
                 name, note = _name(one), ""
                 try:

@@ -88,6 +88,11 @@ class MemoisedClient:
     __slots__ = ("_memory", "budget", "limit", "periods", "plan", "sent")
 
     def __init__(self, plan: Memoised, *, budget: Number, reports: int | None = None) -> None:
+        if not isinstance(plan, Memoised):
+            raise InvalidArgument(
+                "plan must be of permanent responses, such as discreet.local.l_osue, got "
+                f"{type(plan).__name__}."
+            )
         self.plan = plan
         self.budget = positive("budget", budget)
         self.limit = None if reports is None else count("reports", reports)
