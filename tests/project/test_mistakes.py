@@ -261,7 +261,7 @@ class TestAnAccount:
             refused(lambda: ledger.verify(heads=["3:ab"]), "heads must be a dict, got list")
 
 
-@pytest.mark.parametrize("room", [local, disclosure, learned])
+@pytest.mark.parametrize("room", [ask, local, disclosure, learned])
 def test_completion_offers_no_modules(room):
     assert dir(room) == sorted(room.__all__)
     assert not [name for name in dir(room) if isinstance(getattr(room, name), ModuleType)]

@@ -44,6 +44,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Query:
     """A question; made by `count`, `units`, `total`, `mean`, `quantiles` and the others here.
