@@ -176,6 +176,21 @@ def test_targets_find_their_amounts(file, limit):
     assert run("release", file).exit_code == 0
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("", "", "whether any one who, with all its rows, is in the data at all"),
+        ('unit = "who"\nrows_per_unit = 2\n', "", "whether any one row is in the data at all"),
+        ('unit = "who"', 'unit = "who"\nrelation = "replace_one"', "while their number is public"),
+    ],
+)
+def test_a_plan_says_who_is_protected(file, old, new, words):
+    counted = '[[statistic]]\nkind = "count"\nepsilon = 0.1\n'
+    file.write_text(HEAD.replace(old, new) + counted)
+    assert words in json.loads(run("plan", file, "--json").stdout)["protects"]
+    assert words in run("plan", file).output
+
+
 def test_targets_that_do_not_fit_are_relaxed(file):
     file.write_text(HEAD.replace("epsilon = 2, delta = 1e-6", "epsilon = 0.2") + TARGETS)
     content = json.loads(run("plan", file, "--json").stdout)

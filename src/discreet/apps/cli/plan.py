@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ from rich.table import Table
 from discreet.apps.cli.budget import Standing, amount, limit_in_words, standing
 from discreet.apps.cli.ranges import range_content, range_table
 from discreet.apps.cli.release_file import ReleaseFile, read
+from discreet.data.plan import Limits
 from discreet.queries.budget import Budget
 from discreet.queries.forecast import forecast
+from discreet.tables.charge import protection
 from discreet.tables.release import worth
 from discreet.tables.work import Work
 
@@ -43,6 +46,7 @@ def run(path: Path, *, as_json: bool) -> int:
         f"{found.remaining:.4g} is left.",
         soft_wrap=True,
     )
+    console.print(f"It {content['protects']}.", soft_wrap=True, markup=False, highlight=False)
     if not content["affordable"]:
         console.print(f"[bold]This is more than is left[/]: {_advice(content)}", soft_wrap=True)
     if content["targets"]:
@@ -101,6 +105,7 @@ def _content(file: ReleaseFile, planned: Work, found: Standing) -> dict[str, Any
         "affordable": affordable,
         "cost": _finite(amount(planned.guarantee, found.limit)),
         "share": _finite(found.share(planned.guarantee)),
+        "protects": protection(replace(file.setting, limits=Limits())),
     }
 
 
