@@ -146,7 +146,7 @@ def table(
     }
     questions = {
         "count": ask.count(by="shop"),
-        "sum": ask.total("amount", by="shop"),
+        "sum": ask.sum("amount", by="shop"),
         "mean": ask.mean("amount", by="shop"),
     }
 

@@ -27,4 +27,4 @@ months = Bars(
     unit="Thousands of births in the United States",
     dots=True,
 )
-Path("ranges.svg").write_text(stacked([against_length(plan), months.svg()]), encoding="utf-8")
+Path("ranges.svg").write_text(stacked([against_length(plan).svg(), months.svg()]), encoding="utf-8")

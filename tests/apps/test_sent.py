@@ -34,7 +34,7 @@ QUERIES = [
     ask.count(where=OLD, name="Old"),
     ask.units(by="place").limited(groups_per_unit=1),
     ask.units(by={"year": col("day").year()}),
-    ask.total("pay", by=["place", "well"]),
+    ask.sum("pay", by=["place", "well"]),
     ask.mean(col("pay") / 4, where=col("day") < dt.date(2026, 6, 1)),
     ask.variance("age"),
     ask.covariance("age", 2 * col("pay")),

@@ -71,6 +71,11 @@ def test_a_table_that_cannot_be_opened(file, account, given, words):
     refused(lambda: discreet.table(file, **{**usual, **given}).count(epsilon=1), words, account)
 
 
+@pytest.mark.parametrize("levels", [{"a", "b"}, frozenset({1, 2})])
+def test_levels_without_an_order(levels):
+    refused(lambda: discreet.category(levels), "levels must be a list: a set has another order")
+
+
 @pytest.mark.parametrize("address", ["mysql://ann:secret@host/db", "https://ann:secret@host/a.csv"])
 def test_an_address_that_is_not_read_is_not_quoted(account, address):
     with pytest.raises(discreet.InvalidArgument, match="fetch what stands elsewhere") as caught:

@@ -33,8 +33,10 @@ MEAN = local.best_mean(epsilon=1, lower=0, upper=10)
         (MEAN, "balanced(Guarantee(Pure(1), Relation.LOCAL), reports of 1 bytes)"),
         (
             discreet.gaussian(sensitivity=1, rho=0.1),
-            "gaussian(rho 0.1, add or remove one unit; std 2.236; on integers with sigma "
-            "2.23606798, or reals in steps of 1.91e-06 with sigma 2.23606798)",
+            (
+                "gaussian(rho 0.1, add or remove one unit; std 2.236; on integers with sigma "
+                "2.23606798, or reals in steps of 1.91e-06 with sigma 2.23606798)"
+            ),
         ),
         (local.Aggregate(MEAN).estimate(), "Mean(5, std at most inf, of 0 reports)"),
     ],

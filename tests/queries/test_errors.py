@@ -93,7 +93,7 @@ def asked(kind, column):
         return getattr(ask, kind)(by="g")
     if kind == "covariance":
         return ask.covariance("x", "y", by="g")
-    return {"sum": ask.total, "mean": ask.mean, "variance": ask.variance}[kind](column, by="g")
+    return {"sum": ask.sum, "mean": ask.mean, "variance": ask.variance}[kind](column, by="g")
 
 
 def covered(question, noisy, truth, level=0.9):
@@ -193,7 +193,7 @@ def test_costs_are_what_was_asked():
 
 
 def test_questions_about_the_same_groups_share_a_pass():
-    same = [ask.count(by="s"), ask.total("x", by="s"), ask.mean("y", by="s")]
+    same = [ask.count(by="s"), ask.sum("x", by="s"), ask.mean("y", by="s")]
     other = [ask.count(by="s", where=col("x") > 0), ask.count(by={"sex": col("s")})]
     assert len(design(same, setting=SETTING, budget=Budget(epsilon=1)).passes) == 1
     whole = design([*same, *other], setting=SETTING, budget=Budget(epsilon=1))
@@ -286,7 +286,7 @@ def test_means_of_few_rows_stay_within_the_bounds():
         lambda: budget(epsilon=0),
         lambda: budget(epsilon=1, delta=0),
         lambda: budget(epsilon=math.nan),
-        lambda: ask.total(3),
+        lambda: ask.sum(3),
         lambda: ask.count(by=["s", "s"]),
         lambda: ask.count(keys=["f"]),
         lambda: ask.count(where="x > 0"),

@@ -145,7 +145,7 @@ def test_only_independent_rows():
 
 
 @pytest.mark.parametrize(
-    ("query", "parts"), [(ask.total("x"), 1), (ask.variance("x"), 3), (ask.covariance("x", "x"), 4)]
+    ("query", "parts"), [(ask.sum("x"), 1), (ask.variance("x"), 3), (ask.covariance("x", "x"), 4)]
 )
 def test_what_is_not_covered_is_said(query, parts):
     answer, _ = answered(query, *[[5]] * parts)

@@ -34,7 +34,7 @@ LIMITS = {
 QUESTIONS = {
     "count": ask.count,
     "units": ask.units,
-    "sum": lambda **k: ask.total("x", **k),
+    "sum": lambda **k: ask.sum("x", **k),
     "mean": lambda **k: ask.mean("x", **k),
     "variance": lambda **k: ask.variance("x", **k),
     "covariance": lambda **k: ask.covariance("x", col("g") == "a", **k),
@@ -136,7 +136,7 @@ def test_rows_that_are_units_of_their_own():
     for query, moves in (
         (ask.count(by="g"), [(1, 1)]),
         (ask.units(), [(1, 1)]),
-        (ask.total("x"), [(3, 9)]),
+        (ask.sum("x"), [(3, 9)]),
         (ask.mean("x"), [(1, 1), (4, 16)]),
         (ask.variance("x"), [(1, 1), (4, 16), (16, 256)]),
         (ask.covariance("x", col("g") == "a"), [(1, 1), (4, 16), (1, 1), (4, 16)]),

@@ -37,7 +37,7 @@ SCHEMA = {
 SETTING = Setting(schema=SCHEMA, unit="u", limits=Limits(rows_per_unit=2))
 ALL = {
     "count": ask.count(by="g"),
-    "sum": ask.total("x", by="g"),
+    "sum": ask.sum("x", by="g"),
     "mean": ask.mean("x", by="g"),
     "variance": ask.variance("x", by="g"),
 }
@@ -78,7 +78,7 @@ def test_other_rows_groups_or_values_share_nothing():
     both = design([ask.mean("x"), ask.mean("y")], setting=SETTING, budget=ONE)
     assert [m.part.name for m in both.measurements] == ["rows", "centred sum", "centred sum"]
     # The same value written in another way is the same value.
-    same = design([ask.mean("x"), ask.total(col("x"))], setting=SETTING, budget=ONE)
+    same = design([ask.mean("x"), ask.sum(col("x"))], setting=SETTING, budget=ONE)
     assert len(same.measurements) == 2
 
 
@@ -133,7 +133,7 @@ def test_a_shared_sum_is_read_right():
     wide = {**SCHEMA, "g": category(range(RUNS), other=False)}
     for low, high in ((-1, 3), (-5, 2), (0, 7)):
         schema = {**wide, "x": integer(lower=low, upper=high)}
-        asked = [ask.count(by="g"), ask.total("x", by="g"), ask.mean("x", by="g")]
+        asked = [ask.count(by="g"), ask.sum("x", by="g"), ask.mean("x", by="g")]
         made = design(asked, setting=replace(SETTING, schema=schema), budget=ONE)
         (plan,) = made.passes
         truth = 20 * high + 5 * low

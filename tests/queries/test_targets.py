@@ -23,7 +23,7 @@ SETTING = Setting(
 )
 CASES = {
     "count": (ask.count(by="g"), 50),
-    "sum": (ask.total("x"), 10_000),
+    "sum": (ask.sum("x"), 10_000),
     "mean": (ask.mean("x"), 10),
     "variance": (ask.variance("x"), 20_000),
     "covariance": (ask.covariance("x", "x"), 20_000),

@@ -21,7 +21,7 @@ from discreet.queries.ranges import workload
 from discreet.queries.ranges.domain import integers
 from discreet.queries.ranges.local.found import Found
 from discreet.queries.ranges.local.halves import Halves
-from discreet.report.local import KINDS, panels
+from discreet.report.local import KINDS, TABLES, panels
 from discreet.report.panels import Bars, Lines, stacked
 
 CLIENTS = 3000
@@ -172,7 +172,7 @@ def test_counts_of_every_randomiser_are_drawn(randomiser, many, tmp_path):
 def test_what_cannot_be_drawn_is_refused_with_what_can(other, tmp_path):
     with pytest.raises(InvalidArgument, match="can be drawn") as caught:
         discreet.plot(other, tmp_path / "a.svg")
-    for kind in ("Release", *KINDS):
+    for kind in (*TABLES, *KINDS):
         assert kind in str(caught.value)
     assert not list(tmp_path.iterdir())
 

@@ -48,7 +48,7 @@ QUESTIONS = {
     "count": ask.count(),
     "count by g": ask.count(by="g"),
     "units": ask.units(by="g"),
-    "sum": ask.total("x"),
+    "sum": ask.sum("x"),
     "mean": ask.mean("x"),
     "variance": ask.variance("x"),
     "covariance": ask.covariance("x", col("g") == "a"),
@@ -245,8 +245,8 @@ def test_levels_are_read_together_as_they_are_one_by_one(seen, free, monkeypatch
         (ask.mean("x").limited(rows_per_unit=1), "open"),
         (ask.count(by="g").limited(groups_per_unit=1, rows_per_unit=1), "open"),
         (ask.units(by=["g", "consent"], where=col("x") > 0), "open"),
-        (ask.total("x", by="g", keys=["b"]), "open"),
-        (ask.total("x", by="g", keys=ask.keys(["b"], other=True)), "open"),
+        (ask.sum("x", by="g", keys=["b"]), "open"),
+        (ask.sum("x", by="g", keys=ask.keys(["b"], other=True)), "open"),
         (ask.median("x", by="g", method="tree"), "strict"),
     ):
         found = []
@@ -403,7 +403,7 @@ def test_the_bias_is_bounded(ledger):
         rows = {level: len(held) for level, held in values.items()}
         means = [held.mean() for held in values.values()]
         spread = float(np.ptp(means))
-        for query in (ask.mean("x"), ask.total("x"), ask.count()):
+        for query in (ask.mean("x"), ask.sum("x"), ask.count()):
             for one in view.trades(query, rows=rows, differ=spread):
                 w = np.concatenate([np.full(rows[x], one.weights[x]) for x in menu])
                 held = np.concatenate(list(values.values()))

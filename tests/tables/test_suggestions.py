@@ -241,3 +241,15 @@ def test_the_histogram_of_bounds_counts_each_unit_once(monkeypatch, account):
     assert seen["plan"].limits == Limits(rows_per_unit=1)
     assert seen["plan"].reach("units").l1 == 1
     assert seen["table"].columns["units"].sum() == 50
+
+
+def test_only_numbers_have_bounds(account):
+    table = discreet.table(
+        pl.DataFrame({"sex": ["f", "m"]}),
+        columns={"sex": discreet.category(["f", "m"])},
+        account=account,
+    )
+    before = account.remaining
+    with pytest.raises(InvalidArgument, match="'sex' is declared as category"):
+        table.suggest_bounds("sex", epsilon=1)
+    assert account.remaining == before

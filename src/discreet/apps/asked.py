@@ -241,7 +241,7 @@ def _query(given: Mapping[str, Any], folder: Path | None) -> Query:
     made: dict[object, Callable[[], Query]] = {
         "count": lambda: ask.count(**more),
         "units": lambda: ask.units(**more),
-        "sum": lambda: ask.total(of, **more),
+        "sum": lambda: ask.sum(of, **more),
         "mean": lambda: ask.mean(of, **more),
         "variance": lambda: ask.variance(of, **more),
         "covariance": lambda: ask.covariance(*pair, **more),

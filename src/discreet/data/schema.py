@@ -200,6 +200,8 @@ def category(
     With ``other=True`` an unknown value is a level of its own and what is missing joins it;
     otherwise both become ``missing`` (the first level unless declared).
     """
+    if isinstance(levels, set | frozenset):
+        raise InvalidArgument("levels must be a list: a set has another order in every process.")
     names = check.listed("levels", levels)
     texts = all(isinstance(name, str) for name in names)
     whole = all(isinstance(name, int) and not isinstance(name, bool) for name in names)

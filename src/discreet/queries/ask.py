@@ -38,7 +38,7 @@ __all__ = [
     "mean",
     "median",
     "quantiles",
-    "total",
+    "sum",
     "units",
     "variance",
 ]
@@ -50,7 +50,7 @@ def __dir__() -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Query:
-    """A question; made by `count`, `units`, `total`, `mean`, `quantiles` and the others here.
+    """A question; made by `count`, `units`, `sum`, `mean`, `quantiles` and the others here.
 
     ``rest`` adds a group for all keys that are not listed. ``other`` is the second value of a
     covariance. For quantiles, ``levels`` says which, ``bins`` into how many parts the declared
@@ -124,7 +124,7 @@ def units(
     return _query("units", None, where=where, by=by, keys=keys, name=name)
 
 
-def total(
+def sum(  # noqa: A001 - the word of tables and of release files
     value: Value,
     *,
     where: Expression | None = None,

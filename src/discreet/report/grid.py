@@ -35,7 +35,7 @@ class Rectangles:
         release = self.release
         asked = " ".join(["FIRST LAST"] * len(release.grid.shape))
         return (
-            f"<section><h2>{escape(release.title)}</h2>\n{self.picture()}\n"
+            f"<section><h2>{escape(release.title)}</h2>\n{picture(release)}\n"
             f"<p>Any rectangle can be answered from <code>{escape(self.file)}</code>, at no "
             f"further cost: <code>discreet ranges {escape(self.file)} {asked}</code>. Some of "
             "them:</p>\n"
@@ -44,31 +44,6 @@ class Rectangles:
             "and high hold the value without noise with probability at least 95%, each by itself."
             f"</p>\n{ranked(self.plan)}\n"
             f"<p><code>{escape(release.mechanism)}</code></p></section>"
-        )
-
-    def picture(self) -> str:
-        """The first two columns as a heat map, summed over any others."""
-        release = self.release
-        parts = [
-            np.unique(np.linspace(0, size, min(size, most) + 1).astype(np.int64))
-            for size, most in zip(release.grid.shape[:2], _MOST, strict=True)
-        ]
-        across, down = parts
-        rest = tuple(range(2, len(release.grid.shape)))
-        cells = release.cells.sum(axis=rest) if rest else release.cells
-        summed: Floats = np.add.reduceat(
-            np.add.reduceat(cells, across[:-1], axis=0), down[:-1], axis=1
-        )
-        words = [
-            [str(ends(domain, int(a), int(a))[0]) for a in marks[:-1]]
-            for domain, marks in zip(release.grid.domains[:2], parts, strict=True)
-        ]
-        return heat(
-            summed.T,
-            across=words[0],
-            down=words[1],
-            title=f"{release.title} ({worth(release.guarantee)})",
-            note="White: none, or less after noise. The shades hide the noise of single cells.",
         )
 
     def examples(self) -> Iterator[tuple[str, float, float, float, float]]:
@@ -106,6 +81,29 @@ class Rectangles:
     def summary(self) -> dict[str, Any]:
         """What a machine wants to know, and where the artefact is."""
         return summary(self.release, self.plan, file=self.file)
+
+
+def picture(release: ChargedGrid) -> str:
+    """The first two columns as a heat map, summed over any others, as SVG text."""
+    parts = [
+        np.unique(np.linspace(0, size, min(size, most) + 1).astype(np.int64))
+        for size, most in zip(release.grid.shape[:2], _MOST, strict=True)
+    ]
+    across, down = parts
+    rest = tuple(range(2, len(release.grid.shape)))
+    cells = release.cells.sum(axis=rest) if rest else release.cells
+    summed: Floats = np.add.reduceat(np.add.reduceat(cells, across[:-1], axis=0), down[:-1], axis=1)
+    words = [
+        [str(ends(domain, int(a), int(a))[0]) for a in marks[:-1]]
+        for domain, marks in zip(release.grid.domains[:2], parts, strict=True)
+    ]
+    return heat(
+        summed.T,
+        across=words[0],
+        down=words[1],
+        title=f"{release.title} ({worth(release.guarantee)})",
+        note="White: none, or less after noise. The shades hide the noise of single cells.",
+    )
 
 
 def _all_ends(domain: Domain) -> tuple[list[Any], list[Any]]:

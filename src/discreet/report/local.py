@@ -32,12 +32,14 @@ from discreet.report.chart import Axis, Band, Curve
 from discreet.report.panels import Bars, Lines, Panel
 from discreet.tables.release import worth
 
+TABLES = ("Release", "ChargedRanges", "ChargedGrid", "RangePlan")
+"""What is drawn of tables."""
 KINDS = (
     *("State", "Aggregate", "Adaptive", "Frequencies", "LocalRanges", "Polished", "Distribution"),
     *("Bootstrap", "Mean", "a dict of means", "Found", "GridEstimate", "LocalPlan", "Ladder"),
     *("BestAdditive", "Comparisons"),
 )
-"""What is drawn, for those who asked for something else."""
+"""What is drawn besides."""
 _TOP = 20
 _PARTS = 16
 _POINTS = 300
@@ -105,8 +107,8 @@ def _panels(shown: object, told: Told) -> tuple[Panel, ...]:
     found = ladder.panels(shown)
     if found is None:
         raise InvalidArgument(
-            f"result must be what can be drawn, got {type(shown).__name__}. These can: Release, "
-            f"{', '.join(KINDS)}."
+            f"result must be what can be drawn, got {type(shown).__name__}. These can: "
+            f"{', '.join(TABLES + KINDS)}."
         )
     return found
 

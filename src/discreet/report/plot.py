@@ -1,13 +1,16 @@
-"""Results as pictures: a release, and what comes out of the local model."""
+"""Results as pictures: releases of tables, and what comes out of the local model."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from discreet.core.errors import InvalidArgument
+from discreet.core.check import probability
+from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.queries.quantiles import Quantiles
-from discreet.report import local, panels, svg
+from discreet.queries.ranges.plan import RangePlan
+from discreet.report import grid, local, panels, ranges, svg
 from discreet.report.figures import save_bars
+from discreet.tables.ranges import ChargedGrid, ChargedRanges
 from discreet.tables.release import Release, worth
 
 _FORMATS = (".svg", ".png", ".pdf", ".eps", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")
@@ -16,13 +19,25 @@ _FORMATS = (".svg", ".png", ".pdf", ".eps", ".jpg", ".jpeg", ".tif", ".tiff", ".
 def plot(result: object, path: str | Path, *, level: float = 0.95) -> Path:
     """Draw a result with its errors into a file; the format follows the suffix.
 
-    Takes a release, counts and estimates of the local model, and plans that compare. SVG needs
-    nothing; other formats need matplotlib (``pip install 'discreet[plot]'``).
+    Takes a release, ranges and grids of a table, counts and estimates of the local model, and
+    plans that compare. SVG needs nothing; other formats need matplotlib
+    (``pip install 'discreet[plot]'``). Grids are drawn as SVG only.
     """
     target = _writable(path)
-    if isinstance(result, Release):
-        return _plot_release(result, target, level=level)
-    return panels.save(local.panels(result, level=level), target)
+    inside = float(probability("level", level, zero=False, one=False))
+    match result:
+        case Release():
+            return _plot_release(result, target, level=inside)
+        case ChargedRanges():
+            return panels.save((ranges.cumulative(result, level=inside),), target)
+        case RangePlan():
+            return panels.save((ranges.against_length(result),), target)
+        case ChargedGrid():
+            if target.suffix.lower() != ".svg":
+                raise Unsupported("A grid is drawn as SVG: end path in .svg.")
+            target.write_text(grid.picture(result), encoding="utf-8")
+            return target
+    return panels.save(local.panels(result, level=inside), target)
 
 
 def _writable(path: str | Path) -> Path:

@@ -14,7 +14,7 @@ from discreet.noise.law import Ints
 from discreet.queries.ranges.domain import Bins
 from discreet.queries.ranges.plan import RangePlan, lengths_of
 from discreet.queries.ranges.workload import Listed
-from discreet.report.chart import Axis, Band, Curve, curves
+from discreet.report.chart import Axis, Band, Curve
 from discreet.report.panels import Lines
 from discreet.report.ranged import SHOWN, cell_words, ends, example_table, ranked, summary
 from discreet.report.svg import cut
@@ -51,24 +51,19 @@ def section(one: Ranges) -> str:
     """The part of a page about one release of ranges."""
     release = one.release
     return (
-        f"<section><h2>{escape(release.title)}</h2>\n{cumulative(release)}\n"
+        f"<section><h2>{escape(release.title)}</h2>\n{cumulative(release).svg()}\n"
         f"<p>Any range can be answered from <code>{escape(one.file)}</code>, at no further cost: "
         f"<code>discreet ranges {escape(one.file)} FIRST LAST</code>. Some of them:</p>\n"
         f"{example_table(examples(one))}\n"
         f"<p>Asked: {escape(release.question)}. Cost: {escape(worth(release.guarantee))}. Low and "
         "high hold the value without noise with probability at least 95%, each by itself; the band "
         "holds all totals at once.</p>\n"
-        f"{against_length(one.plan)}\n{ranked(one.plan)}\n"
+        f"{against_length(one.plan).svg()}\n{ranked(one.plan)}\n"
         f"<p><code>{escape(release.mechanism)}</code></p></section>"
     )
 
 
-def cumulative(release: ChargedRanges, *, level: float = 0.95) -> str:
-    """How many there are up to each cell, with a band that holds all of it, as SVG text."""
-    return cumulative_panel(release, level=level).svg()
-
-
-def cumulative_panel(release: ChargedRanges, *, level: float = 0.95) -> Lines:
+def cumulative(release: ChargedRanges, *, level: float = 0.95) -> Lines:
     """How many there are up to each cell, with a band that holds all of it."""
     curve = release.cdf(level=level)
     places = np.unique(np.linspace(0, release.domain.size - 1, _POINTS).astype(np.int64))
@@ -83,11 +78,11 @@ def cumulative_panel(release: ChargedRanges, *, level: float = 0.95) -> Lines:
     )
 
 
-def against_length(plan: RangePlan) -> str:
-    """Standard error against the length of a range, for the best structures, as SVG text."""
+def against_length(plan: RangePlan) -> Lines:
+    """Standard error against the length of a range, for the best structures."""
     lengths: Ints = lengths_of(plan.domain.size)
-    return curves(
-        [
+    return Lines(
+        lines=[
             Curve(
                 label=cut(one.design.strategy.describe(), _LEGEND),
                 x=lengths.astype(float).tolist(),

@@ -125,6 +125,10 @@ def suggest_bounds(
     from discreet.data.collect import collect  # noqa: PLC0415 - engines are slow to import
     from discreet.data.source import check_source  # noqa: PLC0415
 
+    declared = table.setting.schema.get(column)
+    if not isinstance(declared, Number | None):
+        kind = type(declared).__name__.lower()
+        raise InvalidArgument(f"column must hold numbers; {column!r} is declared as {kind}.")
     inside = float(check.probability("coverage", coverage, zero=False, one=False))
     lower, upper = (
         check.finite("outermost", end) for end in outermost or (-(2**LARGEST), 2**LARGEST)

@@ -136,7 +136,7 @@ class Personal:
         **how: Any,
     ) -> PersonalRelease:
         """The sum of a column or an expression."""
-        return self.release(ask.total(value, where=where, by=by, keys=keys), **how)
+        return self.release(ask.sum(value, where=where, by=by, keys=keys), **how)
 
     def mean(
         self,

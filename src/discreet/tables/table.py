@@ -72,7 +72,7 @@ class Table(Ranged):
         **amount: Unpack[Amount],
     ) -> Release:
         """The sum of a column or an expression."""
-        return self._one(ask.total(value, where=where, by=by, keys=keys), amount)
+        return self._one(ask.sum(value, where=where, by=by, keys=keys), amount)
 
     def mean(
         self,

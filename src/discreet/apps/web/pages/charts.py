@@ -20,7 +20,7 @@ from discreet.report import fluid
 from discreet.report.chart import Axis, Curve
 from discreet.report.panels import Bars, Lines
 from discreet.report.plot import panel
-from discreet.report.ranges import cumulative_panel
+from discreet.report.ranges import cumulative
 from discreet.tables.ranges import AnyRanges, ChargedRanges
 from discreet.tables.release import Release
 
@@ -225,7 +225,7 @@ def ranges(release: AnyRanges) -> str:
     """How many there are up to each cell; of rectangles there is no picture."""
     if not isinstance(release, ChargedRanges):
         return ""
-    return fluid.drawn(cumulative_panel(release))
+    return fluid.drawn(cumulative(release))
 
 
 def cost_words(planned: Planned) -> str:
