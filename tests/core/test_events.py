@@ -130,7 +130,13 @@ def test_the_unknown_is_refused(text):
         "{",
         '{"epsilon":"1/0","kind":"pure","version":1}',
         '{"epsilon":"x","kind":"pure","version":1}',
-        '{"epsilon":"1e1000000000000","kind":"pure","version":1}',
+        '{"epsilon":"1e999999999","kind":"pure","version":1}',
+        '{"epsilon":"1e-999999999","kind":"pure","version":1}',
+        '{"kind":"composed","parts":[1],"version":1}',
+        '{"kind":"composed","parts":5,"version":1}',
+        '{"events":null,"kind":"either","version":1}',
+        '{"kind":[],"version":1}',
+        '{"version":1,' + '"kind":"group","size":1,"inner":{' * 900 + "}" * 901,
     ],
 )
 def test_broken_texts_are_refused(text):

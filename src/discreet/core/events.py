@@ -23,7 +23,7 @@ from discreet.core.errors import InvalidArgument, Unsupported
 
 VERSION = 1
 """Version of the JSON form; a reader refuses a version it does not know."""
-_RATIO = re.compile(r"-?[0-9]+(/[0-9]+)?")
+_RATIO = re.compile(r"-?[0-9]+(/0*[1-9][0-9]*)?")
 
 
 def _set(event: object, name: str, value: object) -> None:
@@ -319,9 +319,9 @@ def from_json(text: str) -> Event:
     """The event of a canonical text; kinds, fields and versions that are unknown are refused."""
     with canonical.reading("an event"):
         content = json.loads(text)
-    if not isinstance(content, dict) or content.pop("version", None) != VERSION:
-        raise Unsupported(f"This is not an event of version {VERSION}.")
-    event: Event = _event(_decode(content))
+        if not isinstance(content, dict) or content.pop("version", None) != VERSION:
+            raise Unsupported(f"This is not an event of version {VERSION}.")
+        event: Event = _event(_decode(content))
     return event
 
 
@@ -370,11 +370,9 @@ def _encode(value: Any) -> Any:
 
 def _decode(content: Any) -> Any:
     if isinstance(content, str):
-        try:
-            # No powers: a short text could be an endless number.
-            return Fraction(content if _RATIO.fullmatch(content) else "")
-        except (ValueError, ZeroDivisionError):
-            raise InvalidArgument("A number of an event must be a rational 'p/q'.") from None
+        if not _RATIO.fullmatch(content):  # nor a power, which could be endless
+            raise InvalidArgument("A number of an event must be a rational 'p/q'.")
+        return Fraction(content)
     if isinstance(content, list):
         return tuple(_decode(item) for item in content)
     if isinstance(content, dict):
