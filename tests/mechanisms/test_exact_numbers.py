@@ -363,3 +363,9 @@ def test_ranks_from_the_middle():
     ordered = np.array([1.0, 2.0, 3.0, 4.0])
     answers = np.array([0.0, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 9.0])
     assert _ranks(ordered, answers).tolist() == [2, 1, 1, 0, 0, 0, 1, 1, 2]
+
+
+def test_above_threshold_of_very_many_positives():
+    made = discreet.above_threshold(sensitivity=1, epsilon=1, positives=10**6)
+    assert 1 / made.threshold_noise.scale + 2 * 10**6 / made.query_noise.scale == 1
+    assert made.threshold_noise.scale == 1000

@@ -42,7 +42,7 @@ class AboveThreshold(Mechanism):
     def _share(self) -> Fraction:
         """Part of epsilon for the threshold: the split of least variance of the difference."""
         weight = (self.positives * (1 if self.monotonic else 2)) ** (2 / 3)
-        return Fraction(1 / (1 + weight)).limit_denominator(1000)
+        return max(Fraction(1 / (1 + weight)).limit_denominator(1000), Fraction(1, 1000))
 
     @property
     def threshold_noise(self) -> DiscreteLaplace:
