@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
-from discreet.core.events import Approx, GaussianNoise, Gdp, Group, Pure, Sampled
+from discreet.core.events import Approx, GaussianNoise, Gdp, Group, Pure, Sampled, SampledWithoutReplacement
 from discreet.core.relation import Relation
 
 REPLACE = Relation.REPLACE_ONE
@@ -184,3 +184,13 @@ def test_gaussians_add_in_squares():
     assert Guarantee(GaussianNoise(Fraction(2))).epsilon(1e-6) == Guarantee(
         Gdp(Fraction(1, 2))
     ).epsilon(1e-6)
+
+
+def test_two_replacements_do_not_make_a_poisson_sample_within_a_drawn_one_sound():
+    """One drawn unit is replaced, not removed: two values of it are as far apart as e^1 here."""
+    inside = SampledWithoutReplacement(1, 2, Sampled(Fraction(1, 2), Pure(1)))
+    for event in (inside, Group(2, inside)):
+        with pytest.raises(RelationMismatch):
+            Guarantee(event, REPLACE)
+    sound = pure(1).sampled(0.5).to_replace_one().sampled(sample=1, population=2)
+    assert sound.for_group(2).epsilon() > 1

@@ -263,7 +263,7 @@ def _check_relation(event: Event, relation: Relation, steps: int) -> None:
                     f"Relation.REPLACE_ONE only, got {relation!r}."
                 )
             if isinstance(event, events.SampledWithoutReplacement):
-                _check_relation(event.inner, relation, steps)
+                _check_relation(event.inner, relation, 1)  # a drawn unit is replaced once
         case _:
             events.to_json(event)  # refuses what is not an event
 
