@@ -249,3 +249,11 @@ def test_calibration_refuses_what_cannot_be():
         calibrate("truncated laplace", sensitivity=1, target=(1, 0.6))
     with pytest.raises(InvalidArgument):
         calibrate("truncated laplace", sensitivity=1, target=(1, 0))
+
+
+def test_no_event_is_free():
+    """The square of a tiny epsilon is no double."""
+    assert rho_of(pure(1e-200).event) > 0
+    assert rho_of(pure(0).event) == 0
+    with pytest.raises(BudgetExceeded):
+        ZcdpFilter(limit=0).charge(pure(1e-200))

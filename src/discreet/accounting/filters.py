@@ -125,8 +125,8 @@ def _leaf_rho(leaf: Event) -> Fraction:
 
 
 def _up(value: float) -> Fraction:
-    # Short rationals keep a long ledger fast; the rounding is upward.
-    return Fraction(math.ceil(value * 2**60), 2**60)
+    # Short rationals keep a long ledger fast; the rounding is upward, and what happens is not free.
+    return Fraction(max(1, math.ceil(value * 2**60)), 2**60)
 
 
 @dataclass(slots=True, kw_only=True)
