@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
-from discreet.core.events import Approx, GaussianNoise, Gdp, Group, Pure, Sampled, SampledWithoutReplacement
+from discreet.core.events import (
+    Approx,
+    GaussianNoise,
+    Gdp,
+    Group,
+    Pure,
+    Sampled,
+    SampledWithoutReplacement,
+)
 from discreet.core.relation import Relation
 
 REPLACE = Relation.REPLACE_ONE

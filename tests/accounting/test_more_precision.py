@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from discreet.accounting import binomial, calibrate, conversion, renyi, scales
+from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.normal_laplace import NormalLaplace
-from discreet.core.events import Pure
+from discreet.core.events import Gdp, Pure, Sampled, SampledWithoutReplacement
+from discreet.core.relation import Relation
 
 F = Fraction
 TINY = [10.0**-k for k in range(12)] + [0.99e-3, 1e-3, 1.01e-3, 3e-5, 7.3e-7, 2.7, 30.0]
@@ -229,3 +231,24 @@ def test_a_scale_of_one_beside_a_sigma():
         tail = math.erfc(sigma / math.sqrt(2)) / 2
         found = float(NormalLaplace(sigma, 1.0).pdf(0.0))
         assert found == close(math.exp(sigma**2 / 2) * tail, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("mu", "percent", "away"),
+    [(0.0053, 20, 34.4), (0.0012, 42, 27.7), (0.05, 69, 27.0), (2, 60, 9)],
+)
+def test_the_delta_of_a_sampled_gaussian_is_never_less_than_it_is(mu, percent, away):
+    """``q delta(log(1 + (e^eps - 1)/q))``, far out in the tail."""
+    event, rate = Gdp(F(str(mu))), F(percent, 100)
+    epsilon = math.log1p(float(rate) * math.expm1(mu * (away + mu / 2)))
+    with mpmath.workdps(60):
+        m, q, e = (
+            mpmath.mpf(x.numerator) / x.denominator for x in (event.mu, rate, F(repr(epsilon)))
+        )
+        inside = mpmath.log1p(mpmath.expm1(e) / q)
+        above = mpmath.ncdf(m / 2 - inside / m)
+        true = q * (above - mpmath.exp(inside) * mpmath.ncdf(-m / 2 - inside / m))
+    poisson = Guarantee(Sampled(rate, event)).delta(epsilon)
+    drawn = Guarantee(SampledWithoutReplacement(percent, 100, event), Relation.REPLACE_ONE)
+    for found in (poisson, drawn.delta(epsilon)):
+        assert true <= found <= true * (1 + 1e-8)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from discreet.accounting.conversion import UNDERFLOW, UP, Floats, gaussian_delta
@@ -53,7 +54,7 @@ def delta(pair: Pair, epsilon: Floats) -> Floats:
     """
     if isinstance(pair, GaussianPair):
         return np.minimum(gaussian_delta(epsilon, mu=pair.mu) * UP + UNDERFLOW, 1.0)
-    if isinstance(pair, LaplacePair):
+    if isinstance(pair, (LaplacePair, RemovePair, WithoutReplacementPair)):
         return pair.profile(epsilon)
     if isinstance(pair, Atoms) and epsilon.size * pair.losses.size <= 2_000_000:
         return pair.profile(epsilon)
@@ -262,14 +263,27 @@ class RemovePair:
     def infinity(self) -> float:
         return min(1.0, self.rate * self.inner.infinity * UP)
 
-    def tails(self, loss: Floats) -> Tails:
+    def _inside(self, loss: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """The loss within the sample, and whether a loss is below all that the sample has."""
         floor = math.log1p(-self.rate)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             inside = np.log1p(np.maximum(np.expm1(loss) / self.rate, -1.0))
             big = loss - math.log(self.rate)  # expm1 overflows
             inside = np.where(loss > 700, big, inside)
         low = ~(loss > floor) | np.isneginf(inside)
-        at = self.inner.tails(np.where(low, 0.0, inside))
+        return np.where(low, 0.0, inside), low
+
+    def profile(self, epsilon: Floats) -> Floats:
+        """``q delta(log(1 + (e^eps - 1)/q))``: a difference of tails would lose digits."""
+        inside, low = self._inside(epsilon)
+        every = -np.expm1(np.minimum(epsilon, 0.0))
+        value = np.where(low, every, self.rate * delta(self.inner, inside))
+        floor = UNDERFLOW if self.inner.infinity > 0 else 0.0
+        return np.minimum(value * UP + floor, 1.0)
+
+    def tails(self, loss: Floats) -> Tails:
+        inside, low = self._inside(loss)
+        at = self.inner.tails(inside)
         q = self.rate
         p_above = (1 - q) * at.q_above + q * at.p_above
         p_below = (1 - q) * at.q_below + q * at.p_below
@@ -334,6 +348,15 @@ class WithoutReplacementPair:
     @property
     def infinity(self) -> float:
         return min(1.0, self.rate * self.inner.infinity * UP)
+
+    def profile(self, epsilon: Floats) -> Floats:
+        """That of the removal above zero, and its mirror image below."""
+        if self.rate == 1:
+            return delta(self.inner, epsilon)
+        value = RemovePair(self.rate, self.inner).profile(np.abs(epsilon))
+        less = np.minimum(epsilon, 0.0)
+        mirrored = -np.expm1(less) + np.exp(less) * value
+        return np.minimum(np.where(epsilon >= 0, value, mirrored * UP), 1.0)
 
     def tails(self, loss: Floats) -> Tails:
         positive = loss >= 0
