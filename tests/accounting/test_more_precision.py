@@ -13,7 +13,7 @@ import pytest
 from discreet.accounting import binomial, calibrate, conversion, renyi, scales
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.normal_laplace import NormalLaplace
-from discreet.core.events import Gdp, Pure, Sampled, SampledWithoutReplacement
+from discreet.core.events import Gdp, Pure, Sampled, SampledWithoutReplacement, TruncatedLaplace
 from discreet.core.relation import Relation
 
 F = Fraction
@@ -252,3 +252,30 @@ def test_the_delta_of_a_sampled_gaussian_is_never_less_than_it_is(mu, percent, a
     drawn = Guarantee(SampledWithoutReplacement(percent, 100, event), Relation.REPLACE_ONE)
     for found in (poisson, drawn.delta(epsilon)):
         assert true <= found <= true * (1 + 1e-8)
+
+
+@pytest.mark.parametrize(
+    ("scale", "shift", "bound"),
+    [(1 << 31, 1, 53_400_279), (1 << 32, 1, 5_436_364), (1 << 33, 2, 34_454_287_184), (3, 2, 40)],
+)
+def test_what_truncated_noise_gives_away_is_never_less_than_it_is(scale, shift, bound):
+    """The mass beyond the neighbour's reach, ``(r^(b+1-s) - r^(b+1)) / (1 + r - 2 r^(b+1))``."""
+    event = TruncatedLaplace(F(scale), shift, bound)
+    with mpmath.workdps(60):
+        a = mpmath.mpf(1) / scale
+        end = mpmath.exp(-a * (bound + 1))
+        true = end * mpmath.expm1(a * shift) / (1 + mpmath.exp(-a) - 2 * end)
+    for epsilon in (F(shift, scale), F(2 * shift, scale)):
+        assert true <= Guarantee(event).delta(epsilon) <= true * (1 + 1e-11)
+
+
+def test_just_below_the_largest_loss_of_truncated_noise_all_outputs_count():
+    """A rounding below 20/0.68, nearly all the mass has a loss above epsilon."""
+    scale = F("0.6836047581829002")
+    epsilon = float(20 / scale)
+    with mpmath.workdps(60):
+        gap = mpmath.mpf((20 / scale).numerator) / (20 / scale).denominator - mpmath.mpf(
+            repr(epsilon)
+        )
+        true = -mpmath.expm1(-gap) / 2
+    assert 1e-16 < true <= Guarantee(TruncatedLaplace(scale, 20, 74)).delta(epsilon) < 1e-12

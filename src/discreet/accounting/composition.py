@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.accounting import conversion, numeric, renyi
 from discreet.accounting.dominating import leaf_delta
-from discreet.accounting.leaves import leaves, reduced, sampling_rate
+from discreet.accounting.leaves import leaves, reduced, sampling_rate, simple_pair
 from discreet.core.errors import Unsupported
 from discreet.core.events import (
     Approx,
@@ -194,6 +194,9 @@ def _bounded(leaf: Event) -> tuple[Fraction, Fraction] | None:
             return 1 / scale, Fraction(0)
         case DiscreteLaplace(scale, shift):
             return shift / scale, Fraction(0)
+        case TruncatedLaplace(scale, shift):
+            pair = simple_pair(leaf)
+            return None if pair is None else (shift / scale, Fraction(pair.infinity))
         case Zcdp(rho, xi):
             return (xi, Fraction(0)) if rho == 0 else None
         case Group(size, Approx(epsilon, delta)):

@@ -58,6 +58,8 @@ def delta(pair: Pair, epsilon: Floats) -> Floats:
         return pair.profile(epsilon)
     if isinstance(pair, Atoms) and epsilon.size * pair.losses.size <= 2_000_000:
         return pair.profile(epsilon)
+    if isinstance(pair, LatticeLaplacePair) and pair.bound is not None:
+        epsilon = epsilon * (1 - 1e-15)  # the losses of a bounded law are not rounded up
     at = pair.tails(epsilon)
     with np.errstate(over="ignore", invalid="ignore"):
         weighted = np.where(at.q_above > 0, np.exp(epsilon) * at.q_above, 0.0)
@@ -142,7 +144,7 @@ class LatticeLaplacePair:
         if self.bound is None:
             return 0.0
         edge = np.asarray(float(self.shift - self.bound - 1))
-        return min(1.0, float(self._cdf(edge)[0]) * UP)
+        return min(1.0, float(self._cdf(edge)[0]) * UP + UNDERFLOW)
 
     def _cdf(self, y: Floats) -> tuple[Floats, Floats]:
         """P(X <= y) and P(X > y), each without cancellation in its own tail."""
@@ -154,16 +156,12 @@ class LatticeLaplacePair:
             below = np.where(y < 0, low * share, 1 - high * share)
             above = np.where(y < 0, 1 - low * share, high * share)
             return below, above
-        end = math.exp(-a * (self.bound + 1))
-        weight = (1 + math.exp(-a) - 2 * end) / -math.expm1(-a)
-        scale = 1 / (weight * -math.expm1(-a))
-        below = np.where(
-            y < 0, np.maximum(low - end, 0) * scale, 1 - np.maximum(high - end, 0) * scale
-        )
-        above = np.where(
-            y < 0, 1 - np.maximum(low - end, 0) * scale, np.maximum(high - end, 0) * scale
-        )
-        return below, above
+        # What is cut off, r^{bound+1}, is taken from each without cancellation.
+        end = self.bound + 1
+        total = -math.expm1(-a * end) - math.exp(-a) * math.expm1(-a * self.bound)
+        left = low * -np.expm1(-a * np.maximum(end + np.minimum(y, 0.0), 0.0)) / total
+        right = high * -np.expm1(-a * np.maximum(end - np.maximum(y + 1, 0.0), 0.0)) / total
+        return np.where(y < 0, left, 1 - right), np.where(y < 0, 1 - left, right)
 
     def tails(self, loss: Floats) -> Tails:
         s = float(self.shift)
