@@ -13,7 +13,14 @@ import pytest
 from discreet.accounting import binomial, calibrate, conversion, renyi, scales
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.normal_laplace import NormalLaplace
-from discreet.core.events import Gdp, Pure, Sampled, SampledWithoutReplacement, TruncatedLaplace
+from discreet.core.events import (
+    BoundedRange,
+    Gdp,
+    Pure,
+    Sampled,
+    SampledWithoutReplacement,
+    TruncatedLaplace,
+)
 from discreet.core.relation import Relation
 
 F = Fraction
@@ -279,3 +286,17 @@ def test_just_below_the_largest_loss_of_truncated_noise_all_outputs_count():
         )
         true = -mpmath.expm1(-gap) / 2
     assert 1e-16 < true <= Guarantee(TruncatedLaplace(scale, 20, 74)).delta(epsilon) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "epsilon", [F(1, 10**300), F(1, 10**20), F(1, 10**8), F(3), F(750), F(10**6)]
+)
+def test_a_bounded_range_of_any_length(epsilon):
+    """Dong, Durfee, Rogers 2020: ``(1 - e^((at - eps)/2))^2 / (1 - e^-eps)``."""
+    for share in (F(0), F(1, 2), F(9999, 10000)):
+        at = epsilon * share
+        with mpmath.workdps(60):
+            e, x = (mpmath.mpf(one.numerator) / one.denominator for one in (epsilon, at))
+            true = mpmath.expm1((x - e) / 2) ** 2 / -mpmath.expm1(-e)
+        found = Guarantee(BoundedRange(epsilon)).delta(at)
+        assert true <= found <= true * (1 + 1e-6) + 1e-320

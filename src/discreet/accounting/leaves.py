@@ -46,6 +46,7 @@ from discreet.core.events import (
     TruncatedLaplace,
     Zcdp,
 )
+from discreet.core.exact import round_up
 
 Side: TypeAlias = Literal["upper", "lower"]
 
@@ -263,7 +264,7 @@ def simple_pair(leaf: Event) -> Pair | None:
         case TruncatedLaplace(scale, shift, bound):
             return LatticeLaplacePair(float(1 / scale), shift, bound)
         case BoundedRange(epsilon):
-            return BoundedRangePair(float(epsilon) * conversion.UP)
+            return BoundedRangePair(round_up(epsilon) * conversion.UP)
         case DiscreteGaussian(variance, shift_squared, 1) if variance <= _LARGEST_LATTICE:
             return lattice_gaussian(float(variance), math.isqrt(int(shift_squared)))
         case _:

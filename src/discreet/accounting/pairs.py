@@ -54,7 +54,7 @@ def delta(pair: Pair, epsilon: Floats) -> Floats:
     """
     if isinstance(pair, GaussianPair):
         return np.minimum(gaussian_delta(epsilon, mu=pair.mu) * UP + UNDERFLOW, 1.0)
-    if isinstance(pair, (LaplacePair, RemovePair, WithoutReplacementPair)):
+    if isinstance(pair, (LaplacePair, BoundedRangePair, RemovePair, WithoutReplacementPair)):
         return pair.profile(epsilon)
     if isinstance(pair, Atoms) and epsilon.size * pair.losses.size <= 2_000_000:
         return pair.profile(epsilon)
@@ -205,10 +205,19 @@ class BoundedRangePair:
         inside = np.clip(loss, -e, e)
         total = -math.expm1(-e)
         p_above = -np.expm1((inside - e) / 2) / total
-        q_above = np.exp(-e) * np.expm1((e - inside) / 2) / total
-        p_below = np.exp(-e) * np.expm1((inside + e) / 2) / total
         q_below = -np.expm1(-(inside + e) / 2) / total
+        # e^-e (e^((e -+ inside)/2) - 1), which would overflow.
+        q_above = np.exp(-(e + inside) / 2) * p_above
+        p_below = np.exp((inside - e) / 2) * q_below
         return Tails(p_above, q_above, p_below, q_below)
+
+    def profile(self, epsilon: Floats) -> Floats:
+        """The theorem; below ``-epsilon`` every output is in the test set."""
+        e = self.epsilon
+        gap = np.expm1((np.clip(epsilon, -e, e) - e) / 2)
+        value = -gap * (gap / math.expm1(-e))
+        value = np.where(epsilon < -e, -np.expm1(np.minimum(epsilon, 0.0)), value)
+        return np.minimum(value * UP, 1.0)
 
     def spread(self, tail: float, *, count: int) -> Floats:  # noqa: ARG002
         return np.linspace(-self.epsilon, self.epsilon, count)
