@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
+from discreet.accounting.leaves import leaves
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.events import (
     Approx,
@@ -17,6 +18,7 @@ from discreet.core.events import (
     Pure,
     Sampled,
     SampledWithoutReplacement,
+    Zcdp,
 )
 from discreet.core.relation import Relation
 
@@ -202,3 +204,11 @@ def test_two_replacements_do_not_make_a_poisson_sample_within_a_drawn_one_sound(
             Guarantee(event, REPLACE)
     sound = pure(1).sampled(0.5).to_replace_one().sampled(sample=1, population=2)
     assert sound.for_group(2).epsilon() > 1
+
+
+def test_large_groups_of_concentrated_privacy():
+    assert zcdp(Fraction(1, 10**12)).for_group(10**6).epsilon(1e-6) == zcdp(1).epsilon(1e-6)
+    for size in (100, 101, 1000):
+        exact = sum(Fraction(1, i) for i in range(1, size + 1))
+        ((grown, _),) = leaves(Zcdp(Fraction(1), Fraction(1)), size=size)
+        assert size * exact <= grown.xi <= size * exact * (1 + Fraction(1, 10**5))

@@ -54,6 +54,7 @@ Side: TypeAlias = Literal["upper", "lower"]
 _LATTICE_VARIANCE = 100**2
 # The largest sigma whose lattice is summed term by term for a single release.
 _LARGEST_LATTICE = 2000**2
+_EULER = 0.5772156649015329
 
 
 def leaves(event: Event, *, size: int = 1) -> Iterator[tuple[Event, int]]:
@@ -95,8 +96,8 @@ def _grown(event: Event, size: int) -> Event | None:
                 return Pure(epsilon * size) if epsilon else None
             return event if size == 1 else Group(size, event)
         case Zcdp(rho, xi):
-            harmonic = sum((Fraction(1, i) for i in range(1, size + 1)), Fraction(0))
-            return Zcdp(rho * size**2, xi * size * harmonic) if rho or xi else None
+            grown = xi * size * _harmonic(size) if xi else xi
+            return Zcdp(rho * size**2, grown) if rho or xi else None
         case Gdp(mu):
             return Gdp(mu * size) if mu else None
         case GaussianNoise(sigma):
@@ -110,10 +111,17 @@ def _grown(event: Event, size: int) -> Event | None:
         case BoundedRange(epsilon):
             return BoundedRange(epsilon * size) if epsilon else None
         case Shuffled(epsilon) | ShuffledTwoLevel(epsilon):
-            grown = event if size == 1 else Group(size, event)
-            return grown if epsilon else None
+            grouped = event if size == 1 else Group(size, event)
+            return grouped if epsilon else None
         case _:
             raise Unsupported(f"{type(event).__name__} is not known to the accountants.")
+
+
+def _harmonic(size: int) -> Fraction:
+    """1 + 1/2 + ... + 1/size, of many terms rounded up: the next term is -1/(12 size^2)."""
+    if size <= 100:
+        return sum((Fraction(1, i) for i in range(1, size + 1)), Fraction(0))
+    return Fraction((math.log(size) + _EULER + 0.5 / size) * conversion.UP)
 
 
 def _sampled(event: Sampled | SampledWithoutReplacement, size: int) -> Iterator[tuple[Event, int]]:
