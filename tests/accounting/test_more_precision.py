@@ -300,3 +300,24 @@ def test_a_bounded_range_of_any_length(epsilon):
             true = mpmath.expm1((x - e) / 2) ** 2 / -mpmath.expm1(-e)
         found = Guarantee(BoundedRange(epsilon)).delta(at)
         assert true <= found <= true * (1 + 1e-6) + 1e-320
+
+
+def test_a_million_responses_are_never_worth_less_than_they_are():
+    """Logarithms of large factorials have large errors in their last place."""
+    count, epsilon, at = 10**6, 0.001, 2.0
+    with mpmath.workdps(40):
+        p = 1 / (1 + mpmath.exp(-mpmath.mpf(epsilon)))
+        ones = 501_000
+        log = (
+            mpmath.loggamma(count + 1)
+            - mpmath.loggamma(ones + 1)
+            - mpmath.loggamma(count - ones + 1)
+        )
+        mass = mpmath.exp(log + ones * mpmath.log(p) + (count - ones) * mpmath.log(1 - p))
+        true, first = mpmath.mpf(0), mass
+        while mass > first * mpmath.mpf(10) ** -14:
+            true += mass * -mpmath.expm1(min(at - (2 * ones - count) * mpmath.mpf(epsilon), 0))
+            mass *= mpmath.mpf(count - ones) / (ones + 1) * p / (1 - p)
+            ones += 1
+    found = conversion.homogeneous_delta(at, epsilon=epsilon, delta=0.0, count=count)
+    assert true <= found <= true * (1 + 1e-8)

@@ -284,7 +284,9 @@ def homogeneous_delta(at: float, *, epsilon: float, delta: float, count: int) ->
     gain = np.where(loss > at, -np.expm1(np.minimum(at - loss, 0.0)), 0.0)
     finite = float(np.sum(np.exp(log_mass) * gain))
     stay = math.exp(count * math.log1p(-delta))
-    return min(1.0, (-math.expm1(count * math.log1p(-delta)) + stay * finite) * (1 + 1e-10))
+    # Logarithms of factorials are good to some units in their last place.
+    margin = 1 + 1e-10 + 4e-16 * count * math.log(count + 1)
+    return min(1.0, (-math.expm1(count * math.log1p(-delta)) + stay * finite) * margin)
 
 
 def round_root(excess: Callable[[float], float], low: float, high: float) -> float:
