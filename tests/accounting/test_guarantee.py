@@ -212,3 +212,22 @@ def test_large_groups_of_concentrated_privacy():
         exact = sum(Fraction(1, i) for i in range(1, size + 1))
         ((grown, _),) = leaves(Zcdp(Fraction(1), Fraction(1)), size=size)
         assert size * exact <= grown.xi <= size * exact * (1 + Fraction(1, 10**5))
+
+
+def test_rates_that_no_double_holds():
+    almost = gdp(1).sampled(1 - Fraction(1, 10**20))
+    assert gdp(1).epsilon(1e-6) * (1 - 1e-9) < almost.epsilon(1e-6) <= gdp(1).epsilon(1e-6)
+    hardly = Fraction(1, 10**400)
+    assert 0 < pure(1).sampled(hardly).epsilon() < 1e-300
+    assert 0 < gdp(1).sampled(hardly).delta(1) < 1e-299
+    assert pure(700).sampled(0.5).epsilon() == 700
+
+
+def test_numbers_that_no_double_holds_are_worth_nothing():
+    huge = Fraction(10) ** 400
+    for guarantee in (pure(huge), gdp(huge), gdp(1e200), zcdp(huge)):
+        assert guarantee.epsilon(1e-6) == math.inf
+        assert guarantee.delta(1) == 1
+    assert gdp(1).delta(huge) < 1e-299
+    for mu in (1e-320, 1e-200, 1e-20):
+        assert 0 < gdp(mu).delta(1) < 1e-299

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -32,6 +33,8 @@ from discreet.core.events import (
     Zcdp,
 )
 from discreet.core.exact import rational, round_up
+
+_LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +67,7 @@ def epsilon(event: Event, *, delta: float | Fraction, compare: bool = False) -> 
 
 def delta(event: Event, *, epsilon: float | Fraction) -> Answer:
     """The smallest delta at ``epsilon`` over all accountants."""
-    near = float(epsilon)
+    near = float(min(epsilon, Fraction(_LARGEST)))
     return _best(
         event,
         [
@@ -131,11 +134,19 @@ def _best(
 ) -> Answer:
     """Ask the accountants in turn; Rényi divergences come last and often cannot win."""
     *others, last = accountants
-    values = [(name, min(limit, call())) for name, call in others]
+    values = [(name, min(limit, _or_infinity(call))) for name, call in others]
     if compare or min(value for _, value in values[1:]) >= limit or not _has_exact_pairs(event):
-        values.append((last[0], min(limit, last[1]())))
+        values.append((last[0], min(limit, _or_infinity(last[1]))))
     by, value = min(values, key=lambda item: item[1])
     return Answer(value=value, by=by, others=tuple(values))
+
+
+def _or_infinity(call: Callable[[], float]) -> float:
+    """What an accountant says; of numbers that no double holds it can say nothing."""
+    try:
+        return call()
+    except OverflowError:
+        return math.inf
 
 
 def _has_exact_pairs(event: Event) -> bool:
@@ -222,10 +233,12 @@ def _bounded_whole(leaf: Event) -> tuple[Fraction, Fraction] | None:
             return max(tops), max(failure for _, failure in pairs)
         case Sampled() | SampledWithoutReplacement():
             top, failure = basic(leaf.inner)
-            if top is None or top > 600:
+            if top is None:
                 return None
             rate = sampling_rate(leaf)
-            amplified = math.log1p(float(rate) * math.expm1(float(top))) * conversion.UP
+            if top > 600:  # too large for a double's exponential: as if everyone took part
+                return top, rate * failure
+            amplified = math.log1p(round_up(rate) * math.expm1(round_up(top))) * conversion.UP
             return min(Fraction(amplified), top), rate * failure
         case _:
             return None

@@ -44,7 +44,8 @@ def gaussian_delta(epsilon: ArrayLike, *, mu: float) -> Floats:
     eps = np.asarray(epsilon, dtype=np.float64)
     if mu == 0:
         return np.maximum(0.0, -np.expm1(np.minimum(eps, 0.0)))
-    t = eps / mu - mu / 2
+    with np.errstate(over="ignore"):
+        t = np.minimum(eps / mu - mu / 2, 1e150)  # its square is a double, and delta is zero
     result = np.empty_like(t)
     right = t > -1.0
     s = t[right]

@@ -90,10 +90,11 @@ def leaf_pairs(leaf: Event, side: Side) -> Both:
             return pair, pair, 0.0
         case Sampled(rate, inner):
             remove, add, slack = event_pairs(inner, side)
-            return RemovePair(float(rate), remove), AddPair(float(rate), add), slack
+            share = round_up(rate)
+            return RemovePair(share, remove), AddPair(share, add), slack
         case SampledWithoutReplacement(_, _, inner):
             pair, _, slack = event_pairs(inner, side)
-            share = float(sampling_rate(leaf))
+            share = round_up(sampling_rate(leaf))
             if side == "lower":
                 # A record that is not drawn may look like the second one: attained.
                 return RemovePair(share, pair), RemovePair(share, pair), slack

@@ -129,7 +129,7 @@ def _sampled(event: Sampled | SampledWithoutReplacement, size: int) -> Iterator[
     inner = list(leaves(event.inner))
     if rate == 0 or not inner:
         return
-    if rate == 1:
+    if round_up(rate) == 1:  # also what doubles cannot tell from it
         yield from leaves(event.inner, size=size)
         return
     leaf: Event = event
@@ -257,18 +257,18 @@ def simple_pair(leaf: Event) -> Pair | None:
     """The symmetric dominating pair of an additive or declared leaf; None if there is none."""
     match leaf:
         case Pure(epsilon):
-            return _response(float(epsilon) * conversion.UP, 0.0)
+            return _response(round_up(epsilon) * conversion.UP, 0.0)
         case Approx(epsilon, delta):
-            return _response(float(epsilon) * conversion.UP, float(delta) * conversion.UP)
+            return _response(round_up(epsilon) * conversion.UP, round_up(delta) * conversion.UP)
         case Group(size, Approx(epsilon, delta)):
             grown = conversion.group(float(epsilon), delta=float(delta), size=size)
             return _response(grown[0] * conversion.UP, grown[1])
         case Gdp(mu):
             return GaussianPair(float(mu) * conversion.UP)
         case LaplaceNoise(scale):
-            return LaplacePair(float(1 / scale) * conversion.UP)
+            return LaplacePair(round_up(1 / scale) * conversion.UP)
         case DiscreteLaplace(scale, shift):
-            return LatticeLaplacePair(float(1 / scale) * conversion.UP, shift)
+            return LatticeLaplacePair(round_up(1 / scale) * conversion.UP, shift)
         case TruncatedLaplace(scale, shift, bound):
             return LatticeLaplacePair(float(1 / scale), shift, bound)
         case BoundedRange(epsilon):
