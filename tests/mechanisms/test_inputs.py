@@ -242,3 +242,13 @@ def test_whole_values_are_not_rounded_on_a_grid(make):
 def test_gaussian_noise_that_could_leave_64_bits_is_refused(asked):
     with pytest.raises(InvalidArgument, match="coarser grid"):
         discreet.gaussian(sensitivity=1, **asked)
+
+
+def test_scalars_of_numpy_are_numbers():
+    made = discreet.laplace(
+        sensitivity=np.float32(0.1), epsilon=np.int64(1), grid=np.float32(2**-10)
+    )
+    assert made == discreet.laplace(sensitivity=float(np.float32(0.1)), epsilon=1, grid=2**-10)
+    assert discreet.laplace(sensitivity=np.int32(3), epsilon=1) == discreet.laplace(
+        sensitivity=3, epsilon=1
+    )

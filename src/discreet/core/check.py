@@ -26,6 +26,12 @@ def finite(name: str, value: object) -> Fraction:
     return rational(number)
 
 
+def itself(name: str, value: object) -> Fraction:
+    """A finite number as it is: a double is not read as the digits it prints with."""
+    finite(name, value)
+    return Fraction(_number(name, value))
+
+
 def positive(name: str, value: object) -> Fraction:
     """A finite rational above zero."""
     number = finite(name, value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from discreet.core.check import positive
+from discreet.core.check import itself, positive
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 
@@ -25,7 +25,7 @@ def exponent_below(scale: Fraction, *, resolution: int = _RESOLUTION) -> int:
 def power_of_two(grid: Number) -> int:
     """The exponent of a declared grid."""
     positive("grid", grid)
-    step = Fraction(grid)  # a power of two is exactly its double, not the digits it prints with
+    step = itself("grid", grid)  # a power of two is exactly its double
     exponent = exponent_below(step, resolution=0)
     if Fraction(2) ** exponent != step:
         raise InvalidArgument(f"grid must be a power of two, for example {2.0**exponent:g}.")

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
-from discreet.core.check import count, finite, one_of
+from discreet.core.check import count, itself, one_of
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 
@@ -19,8 +19,7 @@ _ROOT_ROUNDING = Fraction(1, 1 << 50)
 
 def declared(sensitivity: Number) -> Fraction:
     """A sensitivity as given: a double stands for itself, it was computed, not typed."""
-    finite("sensitivity", sensitivity)
-    number = Fraction(sensitivity)
+    number = itself("sensitivity", sensitivity)
     if number <= 0:
         raise InvalidArgument(f"sensitivity must be positive, got {sensitivity}.")
     return number
