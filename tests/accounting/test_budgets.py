@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.accounting import conversion
-from discreet.accounting.calibrate import calibrate
+from discreet.accounting.calibrate import calibrate, truncation
 from discreet.accounting.filters import Odometer, PureFilter, RenyiFilter, ZcdpFilter, rho_of
 from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
 from discreet.accounting.parallel import Partition, parallel
@@ -257,3 +257,8 @@ def test_no_event_is_free():
     assert rho_of(pure(0).event) == 0
     with pytest.raises(BudgetExceeded):
         ZcdpFilter(limit=0).charge(pure(1e-200))
+
+
+def test_the_bound_of_truncated_noise_of_a_large_epsilon():
+    assert truncation((1e6, 1e-6), sensitivity=3) == 5
+    assert truncation((600.0, 1e-6), sensitivity=3) == truncation((601.0, 1e-6), sensitivity=3) == 5

@@ -105,7 +105,9 @@ def truncation(target: Target, *, sensitivity: int) -> int:
         raise InvalidArgument(
             f"target must have epsilon > 0 and delta in (0, 1/2], got {epsilon} and {delta}."
         )
-    width = sensitivity / epsilon * math.log1p(math.expm1(epsilon) / (2 * delta))
+    # The exponential of a large epsilon overflows; from 600 on the logarithm is linear.
+    log = math.log1p(math.expm1(min(epsilon, 600.0)) / (2 * delta)) + max(0.0, epsilon - 600)
+    width = sensitivity / epsilon * log
     return max(sensitivity, math.ceil(width) + 1)
 
 
