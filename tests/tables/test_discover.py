@@ -49,12 +49,6 @@ def columns():
 
 
 @pytest.fixture
-def ledger(tmp_path):
-    with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as ledger:
-        yield ledger
-
-
-@pytest.fixture
 def table(ledger):
     account = ledger.account("a", limit=discreet.approx(200, 1e-3))
     return discreet.table(frame(), unit="p", rows_per_unit=2, columns=columns(), account=account)

@@ -11,7 +11,6 @@ import types
 from dataclasses import replace
 from fractions import Fraction
 
-import duckdb
 import numpy as np
 import polars as pl
 import pytest
@@ -20,11 +19,7 @@ import discreet
 from discreet import ask, col
 from discreet.core import events
 from discreet.core.errors import (
-    BudgetExceeded,
     InvalidArgument,
-    NotCertified,
-    RelationMismatch,
-    Unsupported,
 )
 from discreet.core.relation import Relation
 from discreet.leakage import exact
@@ -36,14 +31,8 @@ from discreet.queries import personal as weights
 from discreet.queries.design import Measurement
 from discreet.queries.parts import measured
 from discreet.tables.personal import PersonalRelease
+from tests.tables.consenting import COLUMNS, LEVELS, duck, frame, opened
 
-LEVELS = {"strict": Fraction(1, 5), "open": 1}
-COLUMNS = {
-    "consent": discreet.category(["strict", "open"]),
-    "x": discreet.integer(lower=-1, upper=3),
-    "g": discreet.category(["a", "b"], other=False),
-}
-TYPES = {"who": pl.Int64, "consent": pl.String, "x": pl.Int64, "g": pl.String}
 QUESTIONS = {
     "count": ask.count(),
     "count by g": ask.count(by="g"),
@@ -64,30 +53,6 @@ HELD = [
     ((3, "a"), (3, "b")),
 ]
 RELATIONS = [Relation.ADD_REMOVE, Relation.REPLACE_ONE]
-
-
-@pytest.fixture
-def ledger(tmp_path):
-    with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as made:
-        yield made
-
-
-def frame(people):
-    """Rows of people, each (name, level, rows)."""
-    rows = [(who, level, x, g) for who, level, held in people for x, g in held]
-    return pl.DataFrame(rows, schema=TYPES, orient="row")
-
-
-def duck(rows):
-    return duckdb.connect().from_arrow(rows.to_arrow())
-
-
-def opened(people, ledger, *, relation=Relation.ADD_REMOVE, unit="who", source=lambda rows: rows):
-    limit = discreet.pure(10**9, relation=relation)
-    account = None if ledger is None else ledger.account(relation.name, limit=limit)
-    source = source(frame(people))
-    limits = {} if unit is None else {"unit": unit, "rows_per_unit": 2}
-    return discreet.table(source, columns=COLUMNS, account=account, relation=relation, **limits)
 
 
 @pytest.fixture
@@ -435,160 +400,3 @@ def test_large_values_are_rounded_within_the_interval(ledger):
         assert found.guarantee["strict"].epsilon() > 0.99 * 10**4
         shifts = found.release.answer.scale.shifts
         assert shifts[0] != 0
-
-
-# ── crowds ───────────────────────────────────────────────────────────────────
-
-
-def panel(ledger, *, people=60):
-    limits = {"strict": discreet.zcdp(0.05), "open": discreet.zcdp(2), "never": discreet.zcdp(1)}
-    names = np.array(["strict", "open", "never"])[np.arange(people) % 3]
-    return ledger.crowd("panel", limits=limits, members=np.arange(people), levels=names)
-
-
-@pytest.mark.parametrize("textual", [False, True], ids=["numbers", "texts"])
-def test_a_crowd_leaves_out_who_cannot_pay(ledger, textual):
-    crowd = panel(ledger)
-    rows = frame(tuple((i, "open", ((3, "a"), (3, "b"))) for i in range(90)))  # 30 are strangers
-    rows = rows.with_columns(pl.col("who").cast(pl.String)) if textual else rows
-    table = discreet.table(duck(rows), columns=COLUMNS, unit="who", rows_per_unit=2)
-    menu = {"strict": Fraction(3, 10), "open": 300}
-    view = table.personal(crowd=crowd, levels=menu)
-    limits = np.array([float(crowd.limits[x].event.rho) for x in crowd.levels]) * 1e12
-
-    first = view.count(cap="open")  # the open pay too much to take part
-    assert abs(first.value - 40 * first.weights["strict"]) < 1
-    assert first.release.receipt.account == "crowd panel"
-    assert first.release.title == "count, of members who can pay, weighted by level"
-    spent = crowd.spent()
-    assert (spent <= limits).all()
-    assert (spent[crowd.levels == "never"] == 0).all()
-    assert (spent[crowd.levels == "strict"] > 0).all()
-    assert (spent[crowd.levels == "open"] == 0).all()
-    second = view.count(cap="open")  # now the strict have not enough either
-    assert abs(second.value) < 1
-    assert (crowd.spent() == spent).all()
-
-
-def test_a_crowd_and_an_account_are_both_charged(ledger):
-    crowd = panel(ledger)
-    table = opened(((1, "open", ((3, "a"),)),), ledger)
-    found = table.personal(crowd=crowd, levels={"strict": 0.1, "open": 0.5}).count(cap="open")
-    assert table.account.spent.epsilon() == pytest.approx(0.5)
-    assert found.release.receipt.account == table.account.name
-    assert crowd.spent().any()
-    poor = replace(table, account=ledger.account("poor", limit=discreet.pure(0.1)))
-    spent = crowd.spent()
-    with pytest.raises(BudgetExceeded):
-        poor.personal(crowd=crowd, levels={"strict": 0.1, "open": 0.5}).count(cap="open")
-    assert (crowd.spent() == spent).all()
-
-
-def test_no_sequence_of_questions_passes_a_limit(ledger):
-    """Menus and caps that follow what was released before."""
-    crowd = panel(ledger)
-    rows = frame(tuple((i, "open", ((3, "a"), (3, "b"))) for i in range(60)))
-    table = discreet.table(rows, columns=COLUMNS, unit="who", rows_per_unit=2)
-    limits = np.array([float(crowd.limits[x].event.rho) for x in crowd.levels]) * 1e12
-    last, rng = 0.0, np.random.default_rng(4)
-    for _ in range(12):
-        menu = {
-            x: Fraction(int(rng.integers(1, 150)), 100) * (2 if last > 40 else 1)
-            for x in crowd.limits
-        }
-        last = table.personal(crowd=crowd, levels=menu).count(cap=str(rng.choice(list(menu)))).value
-        assert (crowd.spent() <= limits).all()
-    assert crowd.spent().any()
-
-
-@pytest.mark.parametrize(
-    "names", [("1", "01"), ("1", " 1"), ("1", "1_0"), ("1", "x"), ("1", "9" * 30)]
-)
-def test_members_who_are_not_one_number_each_are_refused_before_anybody_pays(ledger, names):
-    """Person 1 is strict, and would count as open: two budgets for one number."""
-    limits = {"strict": discreet.zcdp(Fraction(1, 10**6)), "open": discreet.zcdp(1000)}
-    crowd = ledger.crowd("odd", limits=limits, members=names, levels=["strict", "open"])
-    table = opened(((1, "open", ((3, "a"),)),), ledger)
-    with pytest.raises(InvalidArgument, match="embers"):
-        table.personal(crowd=crowd, levels={"strict": 0.1, "open": 1}).by_level(ask.count())
-    assert not crowd.spent().any()
-
-
-@pytest.mark.parametrize("odd", ["", "a\0b"])
-def test_members_that_are_no_text_of_a_unit_are_refused(ledger, odd):
-    crowd = ledger.crowd(
-        "odd", limits={"open": discreet.zcdp(1)}, members=["a", odd], levels=["open"] * 2
-    )
-    rows = frame(((1, "open", ((3, "a"),)),)).with_columns(pl.col("who").cast(pl.String))
-    table = discreet.table(rows, columns=COLUMNS, unit="who", rows_per_unit=2)
-    with pytest.raises(InvalidArgument, match="NUL"):
-        table.personal(crowd=crowd, levels={"open": 1})
-
-
-def test_seeded_bits_are_refused(ledger):
-    table = opened(((1, "open", ((3, "a"),)),), ledger)
-    crowd = panel(ledger)
-    for one in (table, replace(table, account=None)):
-        view = one.personal(crowd=crowd, levels={"strict": 0.1})
-        with pytest.raises(NotCertified):
-            view._run(view._planned([ask.count()], "strict"), label=None, bits=seeded(1))
-    assert not crowd.spent().any()
-
-
-# ── what is refused ──────────────────────────────────────────────────────────
-
-
-def test_what_is_refused(ledger):
-    table = opened(((1, "open", ((3, "a"),)),), ledger)
-    with pytest.raises(InvalidArgument, match="one of them"):
-        table.personal(levels=LEVELS)
-    with pytest.raises(InvalidArgument, match="category"):
-        table.personal(budget="x", levels=LEVELS)
-    with pytest.raises(InvalidArgument, match="levels must map"):
-        table.personal(budget="consent", levels={})
-    with pytest.raises(InvalidArgument, match="positive"):
-        table.personal(budget="consent", levels={"open": 0})
-    with pytest.raises(InvalidArgument, match="levels of 'consent'"):
-        table.personal(budget="consent", levels={"lax": 1})
-    for declared in (
-        discreet.category(["open", "strict"], other=False),
-        discreet.category(["open", "strict"], missing="strict"),
-    ):
-        schema = {**table.setting.schema, "consent": declared}
-        given = replace(table, setting=replace(table.setting, schema=schema))
-        with pytest.raises(InvalidArgument, match="left out"):
-            given.personal(budget="consent", levels=LEVELS)
-    with pytest.raises(InvalidArgument, match="all be"):
-        table.personal(budget="consent", levels={"strict": 1, "open": discreet.zcdp(1)})
-    with pytest.raises(InvalidArgument, match="pure, zcdp or approx"):
-        table.personal(budget="consent", levels={"open": discreet.gdp(1)})
-    limit = discreet.pure(1, relation=Relation.REPLACE_ONE)
-    with pytest.raises(RelationMismatch):
-        table.personal(budget="consent", levels={"open": limit})
-    view = table.personal(budget="consent", levels=LEVELS)
-    with pytest.raises(InvalidArgument, match="no level 'lax'"):
-        view.count(cap="lax")
-    with pytest.raises(InvalidArgument, match="rows of each level"):
-        view.mean("x", rows={"open": 3})
-    with pytest.raises(Unsupported, match="by_level"):
-        view.release(ask.median("x"), cap="open")
-    with pytest.raises(InvalidArgument, match="account must be given"):
-        replace(table, account=None).personal(budget="consent", levels=LEVELS).count()
-    crowd = panel(ledger)
-    with pytest.raises(InvalidArgument, match="levels of the crowd"):
-        table.personal(crowd=crowd, levels={"lax": 1})
-    with pytest.raises(InvalidArgument, match="unit"):
-        opened((), ledger, unit=None).personal(crowd=crowd, levels=LEVELS)
-    assert view.release(ask.median("x")).value is not None
-
-
-def test_a_limit_with_a_delta_becomes_the_rho_it_allows(ledger):
-    table = replace(
-        opened(((1, "open", ((3, "a"),)),), ledger),
-        account=ledger.account("rho", limit=discreet.zcdp(10)),
-    )
-    menu = {"strict": discreet.approx(0.5, 1e-6), "open": discreet.approx(2, 1e-6)}
-    found = table.personal(budget="consent", levels=menu).mean("x", cap="open")
-    assert 0.4 < found.guarantee["strict"].epsilon(1e-6) <= 0.5
-    assert 1.6 < found.guarantee["open"].epsilon(1e-6) <= 2
-    assert "epsilon:" not in str(found)

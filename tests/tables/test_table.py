@@ -29,12 +29,6 @@ CANARY_NUMBER = 7654321
 
 
 @pytest.fixture
-def ledger(tmp_path):
-    with discreet.Ledger(f"sqlite:///{tmp_path}/budget.db") as made:
-        yield made
-
-
-@pytest.fixture
 def people():
     days = [dt.date(2026, 1, 1 + i % 3) for i in range(400)]
     return pl.DataFrame(

@@ -1,7 +1,13 @@
-"""One server for all tests of a file, with four people."""
+"""One server for all tests of a file, with four people; and one that is asked in its process."""
+
+import asyncio
+import csv
 
 import pytest
 
+from discreet.apps.web import config
+from discreet.apps.web.app import build
+from tests.apps.web.browsing import CONFIG, PEOPLE, Browser
 from tests.apps.web.serving import Running, write_config, write_people
 
 
@@ -25,3 +31,31 @@ def running(tmp_path_factory):
         yield found
     finally:
         found.kill()
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    with (folder / "people.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["who", "age", "place", "ill"])
+        for i in range(400):
+            writer.writerow([f"p{i}", i % 90, "north" if i % 4 else "south", i % 3 == 0])
+    (folder / "serve.toml").write_text(CONFIG)
+    made = build(config.read(folder / "serve.toml"))
+    with asyncio.Runner() as loop:
+        made.state.loop = loop
+        made.state.service.start()
+        yield made
+        made.state.service.close()
+
+
+@pytest.fixture(scope="module")
+def people(app):
+    known = app.state.service.people_known
+    return {name: Browser(app, known.add(name, role)[0]) for name, role in PEOPLE.items()}
+
+
+@pytest.fixture
+def ana(people):
+    return people["ana"]
