@@ -197,15 +197,27 @@ def test_largest_losses_add_up(event, epsilon, delta):
     [
         Gdp(F(1)),
         Zcdp(F(1)),
-        TruncatedLaplace(F(2), 1, 9),
         Either((Pure(F(1)), Gdp(F(1)))),
         Sampled(F(1, 2), Gdp(F(1))),
-        Sampled(F(1, 2), Pure(F(601))),
         Group(2, Sampled(F(1, 2), Approx(F(1), F(1, 9)))),
     ],
 )
 def test_what_has_no_largest_loss(event):
     assert composition.basic(Composed(((Pure(F(1)), 1), (event, 1)))) == (None, 1)
+
+
+def test_the_largest_loss_of_truncated_noise_and_what_is_beyond_it():
+    mass = [math.exp(-abs(k) / 2) for k in range(-9, 10)]
+    beyond = mass[0] / math.fsum(mass)  # the last output, which the other law does not have
+    epsilon, delta = composition.basic(TruncatedLaplace(F(2), 1, 9))
+    assert epsilon == F(1, 2)
+    assert beyond <= float(delta) <= beyond * (1 + 1e-11)
+
+
+def test_a_loss_that_no_exponential_holds_is_not_amplified():
+    assert composition.basic(Sampled(F(1, 2), Pure(F(601)))) == (601, 0)
+    assert composition.basic(Sampled(F(1, 2), Approx(F(601), F(1, 9)))) == (601, F(1, 18))
+    assert composition.basic(Sampled(F(1, 2), Pure(F(600))))[0] < 600
 
 
 def test_basic_composition_of_samples_and_groups():
