@@ -103,6 +103,8 @@ def measure(
     case: Case, known: dict[str, Peer], *, repeat: int, say: Say
 ) -> Iterator[dict[str, object]]:
     """One row for each peer of the case, and for each statistic if there are several."""
+    if case.repetitions:
+        repeat = 1  # its errors are what counts, and were repeated
     ours = Side(peer=known["ours"])
     sides = [Side(peer=known[name]) for name in case.peers]
     for side in sides:

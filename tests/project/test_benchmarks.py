@@ -152,7 +152,9 @@ def test_errors_are_told_for_each_statistic(cache):
         name="exact", label="e", script=script, python=sys.executable, install=lambda _: None
     )
     known = peers() | {"exact": exact, "broken": Peer(name="broken", label="nobody")}
-    rows = rows_of(SMALL, known)
+    said = []
+    rows = list(measure(SMALL, known, repeat=3, say=said.append))
+    assert said == [f"small: {label}, run 1" for label in ("discreet", "e", "nobody")]
     assert [row["name"] for row in rows] == [f"small: {x}" for x in ("count", "sum", "mean")] * 2
     assert [row["peer_error"] for row in rows[:3]] == [2, 100, 0]
     for row in rows[:3]:
