@@ -56,6 +56,10 @@ def test_in_one_line(shown, words):
         local.several(columns={"a": (0, 1), "b": (0, 1)}, epsilon=1),
         discreet.advise_bounded(lower=0, upper=10, sensitivity=1, epsilon=1),
         discreet.laplace(sensitivity=1, epsilon=1).certify(),
+        discreet.plan_ranges(64, epsilon=1).best.release(np.zeros(64, dtype=int)).polished(),
+        local.Aggregate(local.square_wave(cells=16, epsilon=1)).add(b"").estimate(),
+        local.Aggregate(local.heavy_hitters(length=1, epsilon=4)).estimate(),
+        local.State(None, local.Collection(randomiser=MEAN)),
     ],
     ids=lambda shown: type(shown).__name__,
 )

@@ -72,6 +72,9 @@ class State:
         )
         self._moved: dict[str, tuple[int, str | None]] = {}
 
+    def __repr__(self) -> str:
+        return f"State({self.aggregate!r})"
+
     def count(
         self,
         inputs: Sequence[str | Path | BinaryIO],

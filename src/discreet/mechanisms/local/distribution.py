@@ -27,6 +27,14 @@ class Distribution:
     def __post_init__(self) -> None:
         self.shares.setflags(write=False)
 
+    def __repr__(self) -> str:
+        lower, upper = self.bounds
+        settled = "" if self.converged else ", not settled"
+        return (
+            f"Distribution({len(self.shares)} cells from {lower:g} to {upper:g}, mean "
+            f"{self.mean:.4g}, {self.reports:,} reports{settled})"
+        )
+
     @property
     def edges(self) -> Floats:
         """Ends of the cells."""
@@ -73,6 +81,9 @@ class Bootstrap:
 
     estimate: Distribution
     replicates: tuple[Distribution, ...]
+
+    def __repr__(self) -> str:
+        return f"Bootstrap({self.estimate!r}, {len(self.replicates)} replicates)"
 
     def interval(
         self, statistic: Callable[[Distribution], ArrayLike], level: float = 0.95

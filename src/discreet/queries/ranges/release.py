@@ -38,6 +38,9 @@ class Polished:
         sums = np.concatenate([[0.0], np.cumsum(self.cells)])
         return plain(sums[b + 1] - sums[a])
 
+    def __repr__(self) -> str:
+        return f"Polished({self.domain}, total {self.pinned:,.6g}, no error bars)"
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RangeRelease(Measured, RangeAnswers):

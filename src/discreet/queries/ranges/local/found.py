@@ -42,3 +42,5 @@ class Found:
         for text, share, std in zip(self.texts, self.shares, self.std, strict=True):
             lines.append(f"  {text!r:24} {share:8.2%} ± {1.96 * std:.2%}")
         return "\n".join(lines)
+
+    __repr__ = __str__
