@@ -5,6 +5,7 @@ import io
 import random
 import subprocess
 import sys
+from decimal import Decimal
 from types import ModuleType
 
 import numpy as np
@@ -135,6 +136,14 @@ def test_a_file_that_is_something_else(tmp_path, account, name, text, words):
         (lambda t: t.release([ask.count(name=3)], epsilon=1), "name must be one line of text"),
         (lambda t: t.forecast([ask.count()], epsilon=1), "query must be one question"),
         (lambda t: t.amount_for("count", within=5), "query must be one question"),
+        (lambda t: t.suggest_bounds("age", outermost=5, epsilon=1), "outermost must be a list"),
+        (lambda t: t.suggest_bounds("age", outermost=(5,), epsilon=1), "outermost must be a pair"),
+        (
+            lambda t: t.discover(by="sex", groups_per_unit=0, epsilon=1, delta=1e-6),
+            "groups_per_unit must be",
+        ),
+        (lambda t: t.count(epsilon=Decimal("sNaN")), "epsilon must be finite, got sNaN"),
+        (lambda t: t.count(epsilon=Decimal("1E-99999999")), "must have at most 4,000 digits"),
         (lambda t: t.run(ask.count()), "planned must be a design of questions, got Query"),
         (lambda t: t.count(epsilon=50), "nothing was spent"),
     ],

@@ -14,6 +14,9 @@ from discreet.core.exact import Number, rational
 
 Word = TypeVar("Word")
 
+_MOST_DIGITS = 4000
+"""A few letters of a decimal could ask for a number that no memory holds."""
+
 _T = TypeVar("_T")
 _K = TypeVar("_K")
 
@@ -21,8 +24,12 @@ _K = TypeVar("_K")
 def finite(name: str, value: object) -> Fraction:
     """A finite rational, or an error that names the argument."""
     number = _number(name, value)
+    if isinstance(number, Decimal) and number.is_snan():
+        raise InvalidArgument(f"{name} must be finite, got {number}.")
     if isinstance(number, (float, Decimal)) and not math.isfinite(number):
         raise InvalidArgument(f"{name} must be finite, got {number}.")
+    if isinstance(number, Decimal) and abs(number.adjusted()) > _MOST_DIGITS:
+        raise InvalidArgument(f"{name} must have at most {_MOST_DIGITS:,} digits, got {number}.")
     return rational(number)
 
 

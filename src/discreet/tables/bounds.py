@@ -130,9 +130,10 @@ def suggest_bounds(
         kind = type(declared).__name__.lower()
         raise InvalidArgument(f"column must hold numbers; {column!r} is declared as {kind}.")
     inside = float(check.probability("coverage", coverage, zero=False, one=False))
-    lower, upper = (
-        check.finite("outermost", end) for end in outermost or (-(2**LARGEST), 2**LARGEST)
-    )
+    ends = check.listed("outermost", outermost or (-(2**LARGEST), 2**LARGEST))
+    if len(ends) != 2:
+        raise InvalidArgument(f"outermost must be a pair of numbers, got {len(ends)} of them.")
+    lower, upper = (check.finite("outermost", end) for end in ends)
     marks, grid = edges(lower, upper)
     missing = min(max(Fraction(0), lower), upper)
     plan = Plan(

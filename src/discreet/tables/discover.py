@@ -39,8 +39,10 @@ def selection(
 ) -> PartitionSelection:
     """The noise and the threshold that the amount buys."""
     unit = table.setting.unit
-    groups = groups_per_unit or table.setting.limits.groups_per_unit or (1 if unit is None else 0)
-    if groups == 0:
+    groups = groups_per_unit
+    if groups is None:
+        groups = table.setting.limits.groups_per_unit or (1 if unit is None else None)
+    if groups is None:
         raise InvalidArgument(
             "groups_per_unit must be given: how many keys of one unit count at most."
         )

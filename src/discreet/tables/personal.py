@@ -25,7 +25,7 @@ from discreet.ledger.crowd import Crowd
 from discreet.noise.bits import Bits, system
 from discreet.queries import ask
 from discreet.queries.ask import By, Keys, Query, Value
-from discreet.queries.design import Design, design
+from discreet.queries.design import Design, design, single
 from discreet.queries.levels import level_pass, only, split_all
 from discreet.queries.personal import Level, Menu, Sums, Trade, Weighted, menu, trade, weighted
 from discreet.tables.charge import fresh_key, reserved
@@ -205,7 +205,7 @@ class Personal:
 
     def by_level(self, query: Query, *, label: str | None = None) -> dict[Level, Release]:
         """One answer for the people of each level, each with the whole budget of the level."""
-        return self._apart(query, label=label, bits=system())
+        return self._apart(single(query), label=label, bits=system())
 
     def _planned(self, queries: Sequence[Query], cap: Level) -> Weighted:
         setting = self._opened.setting
