@@ -17,6 +17,7 @@ from discreet.mechanisms.quantile import private_quantile
 from discreet.mechanisms.quantile_tree import private_quantiles
 from discreet.mechanisms.smooth import smooth
 from discreet.mechanisms.staircase import staircase
+from discreet.mechanisms.truncated import truncated_laplace
 from discreet.noise.bits import seeded
 from discreet.noise.laplace import DiscreteLaplace
 
@@ -46,6 +47,12 @@ def test_a_lattice_is_summed_up_to_its_reach_and_tails_count_in_full(reach, epsi
     tails = 2 * sum(mass(k) for k in range(reach + 1, 200))
     found, _ = divergence.lattice_delta(law, shift, epsilon, reach)
     assert found == pytest.approx(inside + tails, rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [600, 800, 10**4])
+def test_an_epsilon_whose_exponential_no_double_holds_is_certified(epsilon):
+    (check,) = truncated_laplace(sensitivity=1, epsilon=epsilon, delta=1e-6).certify().checks
+    assert 0 <= check.exact < 1e-250
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3])

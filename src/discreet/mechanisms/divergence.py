@@ -113,7 +113,8 @@ def _(event: events.GaussianNoise, epsilon: float) -> tuple[float, str]:
 def lattice_delta(law: Law, shift: int, epsilon: float, reach: int) -> tuple[float, str]:
     """Sum ``max(0, p(k) - e^epsilon p(k - shift))`` over the lattice; tails count in full."""
     k = np.arange(-reach, reach + 1)
-    excess = law.pmf(k) - math.exp(epsilon) * law.pmf(k - shift)
+    with np.errstate(over="ignore"):  # what a neighbour hides completely has no excess
+        excess = law.pmf(k) - np.exp(epsilon + law.log_pmf(k - shift))
     tails = float(law.cdf(-reach - 1) + law.sf(reach))
     return math.fsum(excess[excess > 0]) + tails, "sum over the lattice"
 
