@@ -94,6 +94,25 @@ def test_several_orders_share_delta():
         RenyiFilter(epsilon=1.0, delta=0.0)
 
 
+@pytest.mark.parametrize("order", [math.inf, math.nan])
+def test_a_renyi_filter_has_orders_at_which_something_is_spent(order):
+    for orders in [(order,), (20.0, order)]:
+        with pytest.raises(InvalidArgument, match="orders"):
+            RenyiFilter(epsilon=1.0, delta=1e-6, orders=orders)
+    assert conversion.renyi_epsilon(math.nan, order=20.0, delta=1e-6) == math.inf
+
+
+@pytest.mark.parametrize("wrong", [-1.0, math.nan])
+def test_a_filter_that_goes_on_has_spent_a_number(wrong):
+    with pytest.raises(InvalidArgument, match="totals"):
+        RenyiFilter(epsilon=1.0, delta=1e-6, orders=(20.0,), totals=[wrong])
+    for kind in (PureFilter, ZcdpFilter):
+        with pytest.raises(InvalidArgument, match="spent"):
+            kind(limit=Fraction(1), spent=wrong)
+    more = RenyiFilter(epsilon=1.0, delta=1e-6, orders=(20.0, 30.0), totals=[0.1, math.inf])
+    assert more.spent == pytest.approx(conversion.renyi_epsilon(0.1, order=20.0, delta=5e-7))
+
+
 def test_an_odometer_reads_at_least_the_truth():
     meter = Odometer()
     assert meter.reading(1e-6) == 0

@@ -202,7 +202,7 @@ def renyi_epsilon(divergence: float, *, order: float, delta: float) -> float:
     Source: Canonne, Kamath, Steinke 2020 (arXiv:2004.00010v4), Proposition 12.
     Needs: ``order > 1``.
     """
-    if divergence < 0:
+    if not divergence >= 0:  # negative or not a number: fail closed
         return math.inf
     excess = order - 1
     value = divergence - (math.log(order) + math.log(delta)) / excess + math.log1p(-1 / order)

@@ -39,6 +39,7 @@ class _ExactFilter(ABC):
 
     def __post_init__(self) -> None:
         self.limit = check.non_negative("limit", self.limit)
+        self.spent = check.non_negative("spent", self.spent)
 
     @abstractmethod
     def cost(self, event: Event) -> Fraction:
@@ -154,9 +155,12 @@ class RenyiFilter:
         if not self.orders:
             rho = conversion.zcdp_rho(self.epsilon, delta=self.delta)
             self.orders = (1 + math.sqrt(math.log(1 / self.delta) / rho),)
-        if min(self.orders) <= 1:
+        # Of an order without end, or that is no number, nothing would ever be counted.
+        if min(check.finite("orders", order) for order in self.orders) <= 1:
             raise InvalidArgument(f"orders must exceed 1, got {min(self.orders)}.")
         self.totals = self.totals or [0.0] * len(self.orders)
+        if not all(total >= 0 for total in self.totals):
+            raise InvalidArgument("totals must be zero or above: what was spent at each order.")
 
     def charge(self, guarantee: Guarantee) -> None:
         """Spend, or raise BudgetExceeded and spend nothing."""
