@@ -17,7 +17,7 @@ from discreet.models.pate.calibrate import sensitivities
 from discreet.models.pate.costs import ORDERS
 from discreet.models.pate.ensemble import published
 from discreet.models.pate.exact import divergence
-from discreet.models.pate.plan import plan_labels
+from discreet.models.pate.plan import LabelPlan, plan_labels
 from discreet.models.pate.two_classes import BitPlan, TwoClasses, plan_bits
 from discreet.noise.bits import seeded
 
@@ -106,6 +106,25 @@ def test_a_run_of_bits(tmp_path):
     )
     with pytest.raises(Unsupported):
         crowd.charge(plan.guarantee, label="labels")
+
+
+@pytest.mark.parametrize("items", [-3, 0, 2.5, True])
+def test_a_plan_has_whole_numbers_of_items(items):
+    """Fewer than no questions would be paid for with what they cost, and asked all the same."""
+    with pytest.raises(InvalidArgument, match="items"):
+        plan_bits(MADE, RULE, LIMITS, answered=0.5, items=items)
+    with pytest.raises(InvalidArgument, match="items"):
+        plan_labels(MADE, RULE, LIMITS, classes=2, answered=0.5, items=items)
+
+
+@pytest.mark.parametrize(("name", "number"), [("questions", -3), ("answers", 0), ("answers", 1.5)])
+def test_a_plan_has_whole_numbers_of_questions_and_answers(name, number):
+    deltas = dict.fromkeys(LIMITS, 1e-5)
+    numbers = {"assignment": MADE, "questions": 5, "answers": 3, name: number}
+    with pytest.raises(InvalidArgument, match=name):
+        BitPlan(rule=TwoClasses(rule=RULE), deltas=deltas, **numbers)
+    with pytest.raises(InvalidArgument, match=name):
+        LabelPlan(rule=RULE, classes=2, **numbers)
 
 
 def test_bad_input_is_named():

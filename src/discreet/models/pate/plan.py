@@ -37,6 +37,10 @@ class LabelPlan:
     questions: int
     answers: int
 
+    def __post_init__(self) -> None:
+        count("questions", self.questions, minimum=0)
+        count("answers", self.answers)
+
     @property
     def guarantee(self) -> PersonalGuarantee:
         """What each level pays for the whole run, fixed before the first vote."""
@@ -64,6 +68,7 @@ def plan_labels(
     if menu.names != assignment.names:
         raise InvalidArgument(f"limits must name the levels {', '.join(assignment.names)}.")
     number = count("classes", classes, minimum=2)
+    most = _MOST if items is None else count("items", items)
     targets = {name: target(menu[name]) for name in menu}
 
     def run(answers: int) -> LabelPlan:
@@ -84,7 +89,6 @@ def plan_labels(
             f"The limit of {', '.join(short)} does not pay for a single label; more noise, more "
             "teachers, less weight for that level or a larger limit would help."
         )
-    most = _MOST if items is None else count("items", items)
     low, high = 1, 2
     while high <= most and not kept(high):
         low, high = high, 2 * high

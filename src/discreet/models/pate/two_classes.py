@@ -18,7 +18,7 @@ from discreet.accounting.conversion import renyi_epsilon
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.personal import PersonalGuarantee, personal
 from discreet.core import events
-from discreet.core.check import finite, positive, probability
+from discreet.core.check import count, finite, positive, probability
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
 from discreet.core.exact import Number, round_down
 from discreet.core.relation import Relation
@@ -90,6 +90,10 @@ class BitPlan:
     deltas: Mapping[str, Number]
     """Of each level's limit, read as people mean them: 1e-5 is 1/100000, not its nearest double."""
 
+    def __post_init__(self) -> None:
+        count("questions", self.questions, minimum=0)
+        count("answers", self.answers)
+
     @property
     def classes(self) -> int:
         """Two."""
@@ -120,6 +124,7 @@ def plan_bits(
     probability("answered", answered, zero=False)
     if sorted(limits) != list(assignment.names):
         raise InvalidArgument(f"limits must name the levels {', '.join(assignment.names)}.")
+    most = 1 << 24 if items is None else count("items", items)
     each = (SPARE if answered < 1 else 1) / answered
     bits = TwoClasses(rule=rule)
     goals = {name: stated(limit) for name, limit in limits.items()}
@@ -138,7 +143,7 @@ def plan_bits(
 
     if not kept(1):
         raise BudgetExceeded("A level's limit does not pay for a single label.")
-    low, high = 1, (1 << 24 if items is None else items) + 1
+    low, high = 1, most + 1
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if kept(middle) else (low, middle)
