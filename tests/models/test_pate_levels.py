@@ -10,7 +10,7 @@ from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
 from discreet.models.pate import calibrate, schedule, stopping
 from discreet.models.pate import published as old
 from discreet.models.pate.aggregate import Confident
-from discreet.models.pate.assignment import UNITS, counted, hybrid, weighting, without
+from discreet.models.pate.assignment import UNITS, Assignment, counted, hybrid, weighting, without
 from discreet.models.pate.plan import plan_labels
 
 RULE = Confident(threshold=200, sigma_threshold=150, sigma_votes=40)
@@ -243,6 +243,27 @@ def test_reserving_first_never_passes_a_limit():
         found = stopping.stop({"a": cost}, {"a": most}, menu(a=1), orders=orders)
         assert found.queries < 500
         assert (found.epsilons["a"] <= 1).all()
+
+
+@pytest.mark.parametrize(
+    ("part", "wrong", "match"),
+    [
+        ("weights", np.full(3, 0.9), "whole units"),
+        ("weights", np.full((3, 1), UNITS), "whole units"),
+        ("weights", np.array([UNITS, -1, UNITS]), "negative"),
+        ("copies", (0,), "copies"),
+        ("copies", (1, 1), "each level"),
+        ("blocks", ((-2, 2),), "blocks"),
+        ("blocks", ((0, 4),), "blocks"),
+        ("blocks", ((2, 2),), "blocks"),
+    ],
+)
+def test_teachers_are_paid_for_with_all_that_they_weigh(part, wrong, match):
+    """Three teachers of 0.9 units, or a block before the first: votes would move for nothing."""
+    made = {"copies": (1,), "blocks": ((0, 3),), "weights": np.full(3, UNITS)}
+    assert Assignment(names=("all",), **made).shares == {"all": UNITS}
+    with pytest.raises(InvalidArgument, match=match):
+        Assignment(names=("all",), **{**made, part: wrong})
 
 
 def test_bad_input_is_named():

@@ -38,8 +38,20 @@ class Assignment:
     key: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
+        # A part of a unit would be voted with and not paid for.
+        if self.weights.ndim != 1 or self.weights.dtype.kind not in "iu":
+            raise InvalidArgument("weights must be whole units of a vote, one for each teacher.")
         if (self.weights < 0).any():
             raise InvalidArgument("weights must not be negative.")
+        if not len(self.names) == len(self.copies) == len(self.blocks):
+            raise InvalidArgument("names, copies and blocks must have an entry for each level.")
+        for times, (first, end) in zip(self.copies, self.blocks, strict=True):
+            count("copies", times)
+            if not 0 <= first < end <= self.teachers:
+                raise InvalidArgument(
+                    f"blocks must lie between 0 and {self.teachers}, the number of teachers, and "
+                    f"hold one at least; got {first} to {end}."
+                )
         if len(self.key.encode()) > hashlib.blake2b.MAX_KEY_SIZE:
             raise InvalidArgument("key must be at most 64 bytes long.")
 
