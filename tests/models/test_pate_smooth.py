@@ -275,6 +275,9 @@ def test_bad_input_is_named():
             releases=plan.releases,
             delta=1e-6,
         )
+    for wrong in (-0.01, math.nan):
+        with pytest.raises(InvalidArgument, match="allowed"):
+            replace(plan, allowed={"a": wrong, "b": 1.0})
     wide = smooth.CostRelease(order=6, b=0.2, sigma=20, tau=6, failure=1e-6)
     steep = TestedPlan(
         assignment=plan.assignment,

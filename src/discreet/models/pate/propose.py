@@ -13,7 +13,7 @@ from discreet.accounting.conversion import renyi_epsilon
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.personal import PersonalGuarantee, personal
 from discreet.core import events
-from discreet.core.check import probability
+from discreet.core.check import non_negative, probability
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.core.exact import Number, rational, round_down
 from discreet.core.relation import Relation
@@ -62,6 +62,8 @@ class TestedPlan:
         names = list(self.assignment.names)
         if sorted(self.allowed) != names or sorted(self.releases) != names:
             raise InvalidArgument(f"allowed and releases must name the levels {', '.join(names)}.")
+        for name in names:
+            non_negative(f"allowed[{name!r}]", self.allowed[name])
 
     @property
     def guarantee(self) -> PersonalGuarantee:
