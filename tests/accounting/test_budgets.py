@@ -123,6 +123,9 @@ def test_an_odometer_reads_at_least_the_truth():
         assert reading >= (gdp(0.05) * k).epsilon(1e-6)
         assert reading >= before
         before = reading
+    for wrong in (math.nan, math.inf, -0.1):
+        with pytest.raises(InvalidArgument, match="delta"):
+            meter.reading(wrong)
     with pytest.raises(RelationMismatch):
         meter.charge(gdp(0.1, relation=REPLACE))
 

@@ -225,6 +225,7 @@ class Odometer:
 
     def reading(self, delta: float) -> float:
         """An epsilon that holds at ``delta`` even if one stops because of what was seen."""
+        check.probability("delta", delta)
         if self.rho == 0:
             return 0.0
         pure = math.inf if self.epsilon is None else round_up(self.epsilon)
