@@ -120,6 +120,12 @@ def test_a_sensitivity_at_one_theta_is_refused_where_runs_may_drift_apart(wrong)
         marginal_epsilons(np.ones(3), scales=np.ones(3), bound=bound)
 
 
+@pytest.mark.parametrize("smoothness", [0, -1.0, np.nan])
+def test_a_smoothness_that_would_allow_every_rate_is_refused(smoothness):
+    with pytest.raises(InvalidArgument, match="smoothness"):
+        GradientBound(dimension=1, same_theta=1, convex=True, smoothness=smoothness)
+
+
 def test_a_smooth_convex_loss_may_use_it_with_the_root_of_the_dimension():
     bound = GradientBound(dimension=9, same_theta=1, convex=True, smoothness=2)
     assert bound.drift(np.ones(4)) == 3

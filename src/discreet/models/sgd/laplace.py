@@ -55,6 +55,8 @@ class GradientBound:
         if (self.diameter is None) == (self.same_theta is None):
             raise InvalidArgument("give either diameter or same_theta.")
         positive("diameter" if self.same_theta is None else "same_theta", self.width)
+        if self.smoothness is not None:
+            positive("smoothness", self.smoothness)
 
     @property
     def width(self) -> float:
