@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import discreet
+from discreet.accounting import people
 from discreet.accounting.people import GRAIN
 from discreet.accounting.personal import personal
 from discreet.core.errors import BudgetExceeded, InvalidArgument
@@ -103,6 +104,32 @@ def test_who_was_left_out_stays_left_out_when_accounting_gets_better(crowd, url,
     monkeypatch.setattr(crowd_rows, "_grains", lambda cost: dict.fromkeys(cost, 0))
     with discreet.Ledger(url) as other:
         assert rho(other.crowd("survey")) == before
+
+
+def test_who_has_spent_all_gets_nothing_back_when_limits_are_worth_less(ledger, url, monkeypatch):
+    """Limits are kept as they were taken: a charge that was granted fits them for ever."""
+    limits = {"only": discreet.approx(1, 1e-5)}
+    terms = {"limits": limits, "members": ["ann"], "levels": ["only"]}
+    crowd = ledger.crowd("strict", **terms)
+    crowd.charge(discreet.zcdp(people.limit_rho(limits["only"])), label="all")
+    before = crowd.spent().tolist()
+    worth = people._rho_below
+    monkeypatch.setattr(people, "_rho_below", lambda *a, **k: worth(*a, **k) - 10 * GRAIN)
+    with discreet.Ledger(url) as other:
+        same = other.crowd("strict", **terms)
+        assert same.spent().tolist() == before
+        assert not same.admit(discreet.zcdp(GRAIN), label="more").taking.any()
+
+
+def test_limits_that_were_raised_are_seen(crowd, ledger, raw, url):
+    content, _ = last(raw, 1)
+    content["terms"]["grains"]["strict"] += 10**6
+    forge(raw, url, 1, content)
+    mark = "?" if url.startswith("sqlite") else "%s"
+    text = crowd_rows.journal.canonical(content["terms"])
+    raw.execute(f"UPDATE crowds SET terms = {mark}", (text,))
+    (problem,) = ledger.verify().problems
+    assert problem == "crowd survey: entry 1 allows more than its limits are worth"
 
 
 def test_an_edit_is_seen(crowd, ledger, raw):

@@ -55,14 +55,18 @@ class PeopleFilter:
 
         A limit in epsilon and delta is taken as the zCDP that implies it.
         """
+        return cls.of_grains(codes, tuple(limit_grains(limit) for limit in limits))
+
+    @classmethod
+    def of_grains(cls, codes: Codes, limits: tuple[int, ...]) -> PeopleFilter:
+        """As `of_levels`, for limits that are in grains already."""
         found = np.asarray(codes)
         if found.ndim != 1 or not np.issubdtype(found.dtype, np.integer):
             raise InvalidArgument("codes must be one whole number per person: the person's level.")
         if found.size and not 0 <= found.min() <= found.max() < len(limits):
             raise InvalidArgument(f"codes must lie in 0..{len(limits) - 1}, one for each limit.")
-        most = [min(math.floor(limit_rho(limit) / GRAIN), LARGEST) for limit in limits]
         made = cls(np.zeros(len(found)))
-        made._limits = np.array(most, dtype=np.int64)[found]
+        made._limits = np.array(limits, dtype=np.int64)[found]
         return made
 
     def __len__(self) -> int:
@@ -123,6 +127,11 @@ class PeopleFilter:
 
     def __repr__(self) -> str:
         return f"PeopleFilter({len(self)} people)"
+
+
+def limit_grains(limit: Guarantee) -> int:
+    """What a limit lets spend, in grains, rounded down."""
+    return min(math.floor(limit_rho(limit) / GRAIN), LARGEST)
 
 
 def limit_rho(limit: Guarantee) -> Fraction:

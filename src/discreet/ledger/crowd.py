@@ -43,10 +43,7 @@ class Crowd:
         with store.read() as session:
             self._place = rows.place(session, name)
             self._terms = rows.read_terms(session, self._place)
-        limits = self._terms.limits
-        self._filter = PeopleFilter.of_levels(
-            self._terms.codes, tuple(limits[level] for level in limits)
-        )
+        self._filter = PeopleFilter.of_grains(self._terms.codes, self._terms.grains)
         self._seen = 0  # entries that the sums include
         self._turn = threading.RLock()
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.people import Grains, PeopleFilter
+from discreet.accounting.people import Grains, PeopleFilter, limit_grains
 from discreet.accounting.personal import PersonalGuarantee
 from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.ledger import journal
@@ -29,6 +29,8 @@ class Terms:
     """What never changes: who is in the crowd, at which level, and what a level may spend."""
 
     limits: PersonalGuarantee
+    grains: tuple[int, ...]
+    """The limits as they were taken at the opening, in the order of their names."""
     members: tuple[str, ...] = field(repr=False)
     codes: NDArray[np.int64] = field(repr=False)
 
@@ -53,7 +55,10 @@ def packed(members: tuple[str, ...], codes: NDArray[np.int64]) -> bytes:
 
 def insert(session: Session, name: str, limits: PersonalGuarantee, members: bytes) -> None:
     """A new crowd with its first entry; nothing if there is one of this name and these terms."""
-    terms = journal.canonical({"limits": json.loads(limits.to_json()), "members": _digest(members)})
+    asked = {"limits": json.loads(limits.to_json()), "members": _digest(members)}
+    # Limits in grains, for the same reason as costs: who could pay in the past must stay so, also
+    # when another accounting, or machine, finds a limit with a delta to be worth a little less.
+    terms = journal.canonical({**asked, "grains": _allowed(limits)})
     made = session.run(
         "INSERT INTO crowds (name, terms, members, entries, head) VALUES (?, ?, ?, 0, ?) "
         "ON CONFLICT (name) DO NOTHING RETURNING id",
@@ -64,7 +69,8 @@ def insert(session: Session, name: str, limits: PersonalGuarantee, members: byte
         append(session, place(session, name), opened, None)
         return
     (known,) = session.run("SELECT terms FROM crowds WHERE name = ?", name)
-    if known[0] != terms:
+    held = json.loads(known[0])
+    if any(held[part] != asked[part] for part in asked):
         raise InvalidArgument(
             f"There is a crowd {name!r} with other limits, members or levels; its terms never "
             "change. Leave them out to open it, or take another name."
@@ -95,8 +101,11 @@ def read_terms(session: Session, where: Place) -> Terms:
     if _digest(bytes(blob)) != content["members"]:
         raise StoreFailure(f"The members of crowd {where.name!r} are not those it was opened with.")
     members, codes = json.loads(zlib.decompress(bytes(blob)))
+    limits = PersonalGuarantee.from_json(json.dumps(content["limits"]))
+    grains = content.get("grains") or _allowed(limits)
     return Terms(
-        limits=PersonalGuarantee.from_json(json.dumps(content["limits"])),
+        limits=limits,
+        grains=tuple(grains[name] for name in limits),
         members=tuple(members),
         codes=np.array(codes, dtype=np.int64),
     )
@@ -140,6 +149,10 @@ def priced(content: Mapping[str, Any], blob: bytes | None, terms: Terms) -> Grai
 def _grains(cost: PersonalGuarantee) -> dict[str, int]:
     one = PeopleFilter([0.0])
     return {name: int(one.price(cost[name])) for name in cost}
+
+
+def _allowed(limits: PersonalGuarantee) -> dict[str, int]:
+    return {name: limit_grains(limits[name]) for name in limits}
 
 
 def charges(
@@ -259,6 +272,13 @@ def _wrong(session: Session, row: Place, content: Content, blob: bytes | None) -
         (stand,) = session.run("SELECT terms FROM crowds WHERE id = ?", row.id)
         if json.loads(stand[0]) != content["terms"]:
             yield "opened other terms than the crowd has"
+        terms = read_terms(session, row)
+        most = _allowed(terms.limits)
+        if any(
+            given > most[name] * (1 + 1e-9)
+            for name, given in zip(terms.limits, terms.grains, strict=True)
+        ):
+            yield "allows more than its limits are worth"
     elif "each" in content:
         if blob is None or _digest(blob) != content["each"]:
             yield "has other amounts than it says"
