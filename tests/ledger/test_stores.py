@@ -81,6 +81,26 @@ def test_a_file_of_another_program_is_refused(tmp_path):
         assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("entries",)]
 
 
+def test_looking_at_a_file_of_another_program_leaves_it_as_it_is(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other:
+        other.execute("CREATE TABLE music (x)")
+    before = (tmp_path / "other.db").read_bytes()
+    with pytest.raises(StoreFailure, match="holds something else"):
+        discreet.Ledger(f"sqlite:///{tmp_path}/other.db")
+    assert (tmp_path / "other.db").read_bytes() == before
+
+
+def test_one_store_is_not_taken_for_another(tmp_path):
+    versions = sqlite.migrations("CREATE TABLE people (x);\n")
+    sqlite.SqliteStore(tmp_path / "service.db", versions=versions).close()
+    with pytest.raises(StoreFailure, match="holds something else"):
+        discreet.Ledger(f"sqlite:///{tmp_path}/service.db")
+    sqlite.SqliteStore(tmp_path / "service.db", versions=versions).close()  # as good as before
+    discreet.Ledger(f"sqlite:///{tmp_path}/budget.db").close()
+    with pytest.raises(StoreFailure, match="holds something else"):
+        sqlite.SqliteStore(tmp_path / "budget.db", versions=versions)
+
+
 def test_a_folder_that_does_not_exist_is_told(tmp_path):
     with pytest.raises(StoreFailure, match="a folder that exists"):
         discreet.Ledger(f"sqlite:///{tmp_path}/none/budget.db")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -128,7 +128,8 @@ class SqliteStore:
 
     def __init__(self, path: Path, *, versions: Sequence[Migration] = MIGRATIONS) -> None:
         # A function of the path, not of self: without a cycle the pool closes as soon as it may.
-        self._pool: Pool[sqlite3.Connection] = Pool(partial(_connect, path), lambda c: c.close())
+        connect = partial(_connect, path, versions)
+        self._pool: Pool[sqlite3.Connection] = Pool(connect, lambda c: c.close())
         with self._pool.borrow() as connection, _own_errors():
             _migrate(connection, versions)
 
@@ -158,12 +159,13 @@ class SqliteStore:
                 raise
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, versions: Sequence[Migration]) -> sqlite3.Connection:
     with _own_errors():
         connection = sqlite3.connect(
             path, timeout=PATIENCE_S, isolation_level=None, check_same_thread=False
         )
         try:
+            _refuse_foreign(connection, versions)
             _use_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
@@ -203,6 +205,32 @@ def _use_wal(connection: sqlite3.Connection) -> None:
         if time.monotonic() > deadline:
             raise StoreFailure("The ledger's file does not accept a write-ahead log.")
         time.sleep(0.01)
+
+
+def _refuse_foreign(connection: sqlite3.Connection, versions: Sequence[Migration]) -> None:
+    """Refuse a file that holds something else, before a byte of it is changed.
+
+    A file without a version must be empty, one with a version must have the tables of it.
+    """
+    connection.execute("BEGIN")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    found = _tables(connection)
+    connection.execute("COMMIT")
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
+        for step in versions[:version]:
+            step(model)
+        wanted = _tables(model)
+    foreign = not wanted <= found if version else bool(found)
+    if foreign:
+        raise StoreFailure(
+            "This SQLite file holds something else; it was left as it is. If it was made by "
+            "another program, name another one."
+        )
+
+
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    return {name for (name,) in found}
 
 
 def _migrate(connection: sqlite3.Connection, versions: Sequence[Migration]) -> None:
