@@ -125,6 +125,18 @@ def test_a_reservation_is_spent_at_once_and_settles_once(ledger, account):
     assert ledger.verify()
 
 
+def test_two_who_run_the_same_request_get_one_answer_out(ledger, account):
+    first = account.reserve(TENTH, label="histogram", request_id="r1")
+    again = account.reserve(TENTH, label="histogram", request_id="r1")
+    with first:
+        pass
+    with pytest.raises(discreet.InvalidArgument, match="pays for one answer"), again:
+        pass  # what is published after the block would be a second answer
+    with account.reserve(TENTH, label="settled inside") as own:
+        own.settle("released")
+    assert ledger.verify()
+
+
 def test_a_failure_stays_spent(ledger, account):
     with pytest.raises(ZeroDivisionError), account.reserve(TENTH, label="division"):
         _ = 1 / 0

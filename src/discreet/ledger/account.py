@@ -341,7 +341,9 @@ class Account:
         with self._store.write() as session:
             row = journal.get(session, self._own.id, lock=self._store.lock)
             if journal.settled(session, row.id, sequence):
-                raise InvalidArgument("This reservation is settled; it stays as it is.")
+                raise InvalidArgument(
+                    "This reservation is settled, and stays as it is: it pays for one answer."
+                )
             content = {
                 "kind": "settle",
                 "time": journal.now(),
@@ -358,10 +360,12 @@ class Reservation:
 
     account: Account
     receipt: Receipt
+    _told: list[Outcome] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def settle(self, outcome: Outcome) -> None:
         """Say what became of it, once; a failure stays spent."""
         self.account._settle(self.receipt.sequence, outcome)  # noqa: SLF001 — its own half
+        self._told.append(outcome)
 
     def __enter__(self) -> Self:
         return self
@@ -373,7 +377,7 @@ class Reservation:
         trace: TracebackType | None,
     ) -> None:
         if kind is None:
-            with suppress(InvalidArgument):  # settled inside the block
+            if not self._told:  # whoever ran the same request and settled first has the one answer
                 self.settle("released")
             return
         # The error that ended the block matters more than the note about it.
