@@ -422,6 +422,18 @@ def test_no_grant_from_sums_that_were_lowered(ledger, filled, raw):
         filled.charge(TENTH, label="x")
 
 
+def test_no_settlement_or_renewal_makes_lowered_sums_good(ledger, raw):
+    account = ledger.account("renewable", limit=discreet.pure(1), renewals=1)
+    held = account.reserve(discreet.pure(1), label="all")
+    raw.execute("UPDATE accounts SET state = replace(state, '1/1', '1/9')")
+    with pytest.raises(StoreFailure, match="verify"):
+        held.settle("released")
+    with pytest.raises(StoreFailure, match="verify"):
+        account.renew(reason="new year")
+    with pytest.raises(StoreFailure, match="verify"):
+        account.charge(TENTH, label="x")
+
+
 def reforge(raw, edit):
     """What a forger with time does: change the contents and recompute every hash after them."""
     rows = raw.execute("SELECT content FROM entries ORDER BY sequence").fetchall()

@@ -168,6 +168,7 @@ class Account:
         until = None if expires is None else journal.stamp("expires", expires)
         with self._store.write() as session:
             row = journal.get(session, self._own.id, lock=self._store.lock)
+            journal.check_head(session, row)
             if row.period >= self.policy.renewals:
                 raise BudgetExceeded(
                     f"Account {self.name!r} may be renewed {self.policy.renewals} times and was "
@@ -340,6 +341,7 @@ class Account:
             raise InvalidArgument(f"outcome must be 'released' or 'failed', got {outcome!r}.")
         with self._store.write() as session:
             row = journal.get(session, self._own.id, lock=self._store.lock)
+            journal.check_head(session, row)  # the next entry would make lowered sums good
             if journal.settled(session, row.id, sequence):
                 raise InvalidArgument(
                     "This reservation is settled, and stays as it is: it pays for one answer."
