@@ -416,6 +416,25 @@ def test_a_charge_missing_above_is_found(ledger, raw):
     assert any("not recorded alike" in problem for problem in ledger.verify().problems)
 
 
+@pytest.mark.parametrize("above", ["id", "id + 1", "99"])
+def test_an_account_under_itself_or_under_none_that_exists_is_found(ledger, raw, above):
+    parent = ledger.account("parent", limit=discreet.pure(1))
+    child = ledger.account("child", limit=discreet.pure(1), parent=parent)
+    child.charge(TENTH, label="x")
+    ledger.account("last", limit=discreet.pure(1))
+    raw.execute(f"UPDATE accounts SET parent = {above} WHERE name = 'child'")
+    problems = ledger.verify().problems
+    assert any(problem.startswith("child: the terms") for problem in problems)
+    with pytest.raises(StoreFailure, match="verify"):
+        ledger.account("child")
+
+
+def test_numbers_that_are_none_are_found(ledger, filled, raw):
+    """A denominator of nothing is no reason to stop looking."""
+    raw.execute("UPDATE entries SET content = replace(content, '1/2', '1/0')")
+    assert any("cannot be read" in problem for problem in ledger.verify().problems)
+
+
 def test_no_grant_from_sums_that_were_lowered(ledger, filled, raw):
     raw.execute("UPDATE accounts SET state = replace(state, '1/2', '1/9')")
     with pytest.raises(StoreFailure, match="verify"):

@@ -358,6 +358,20 @@ def test_verify_finds_a_grant_beyond_the_limit(tmp_path, monkeypatch, adaptive):
     assert any("limit" in problem for problem in ledger.verify().problems)
 
 
+@pytest.mark.parametrize("adaptive", [True, False])
+def test_verify_finds_a_grant_beyond_the_limit_of_an_earlier_period(
+    tmp_path, monkeypatch, adaptive
+):
+    ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
+    limit = discreet.approx(1, 1e-6)
+    account = ledger.account("a", limit=limit, adaptive=adaptive, renewals=1)
+    with monkeypatch.context() as broken:
+        broken.setattr(ApproxRule, "allows", lambda *_: True)
+        account.charge(discreet.pure(1.01), label="too much")
+    account.renew(reason="new year")
+    assert any("limit" in problem for problem in ledger.verify().problems)
+
+
 def test_verify_finds_sums_that_were_too_low_from_the_start(tmp_path, monkeypatch):
     ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
     account = ledger.account("a", limit=discreet.approx(1, 1e-6))

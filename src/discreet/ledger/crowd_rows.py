@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.people import Grains, PeopleFilter, limit_grains
 from discreet.accounting.personal import PersonalGuarantee
-from discreet.core.errors import InvalidArgument, PrivacyError
+from discreet.core.errors import InvalidArgument
 from discreet.ledger import journal
 from discreet.ledger.journal import Content
 from discreet.ledger.store import Session, StoreFailure
@@ -233,7 +233,7 @@ def verify(session: Session, heads: Mapping[str, str]) -> CrowdsFound:
         try:
             read_terms(session, row)
             found = list(_problems(session, row, heads.get(_key(name))))
-        except (PrivacyError, ValueError, KeyError, TypeError, zlib.error) as error:
+        except (*journal.UNREADABLE, zlib.error) as error:
             found = [f"cannot be read ({type(error).__name__})"]
         problems += [f"crowd {name}: {problem}" for problem in found]
     return CrowdsFound(problems=tuple(problems), entries=entries, heads=told)

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import canonical as written
 from discreet.core import events
-from discreet.core.errors import InvalidArgument
+from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.core.events import Event
 from discreet.core.relation import Relation
 from discreet.ledger.rules import Sums
@@ -27,6 +27,16 @@ Content: TypeAlias = dict[str, Any]
 GENESIS = "0" * 64
 LONGEST = 200
 EVERYONE = ""  # the one cohort there is until budgets are personal
+UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    PrivacyError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What reading rows ends in where somebody has written something else into them."""
 _COLUMNS = "id, name, parent, allowance, policy, expires, period, entries, head, state"
 
 
@@ -141,6 +151,8 @@ def get(session: Session, number: int, *, lock: str = "") -> Row:
         f"SELECT {_COLUMNS} FROM accounts WHERE id = ?{lock}",  # noqa: S608 — our own words
         number,
     )
+    if not rows:
+        raise StoreFailure(f"Account {number} is gone from the ledger. Run Ledger.verify().")
     return _row(rows[0])
 
 

@@ -22,7 +22,7 @@ from discreet.ledger.journal import Row, State
 from discreet.ledger.postgres import PostgresStore
 from discreet.ledger.rules import ApproxRule, Composition, rule_for
 from discreet.ledger.sqlite import SqliteStore
-from discreet.ledger.store import Session, Store
+from discreet.ledger.store import Session, Store, StoreFailure
 from discreet.ledger.terms import Policy, policy_content, read_level
 from discreet.ledger.verify import Verification, verify
 
@@ -146,6 +146,10 @@ class Ledger:
     def _account(self, session: Session, row: Row) -> Account:
         path = [row]
         while path[0].parent is not None:
+            if path[0].parent >= path[0].id:  # parents are opened first: this would have no end
+                raise StoreFailure(
+                    f"Account {row.name!r} does not stand under an older one. Run Ledger.verify()."
+                )
             path.insert(0, journal.get(session, path[0].parent))
         return Account(self._store, tuple(read_level(step) for step in path))
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from discreet.core import events
-from discreet.core.errors import PrivacyError
 from discreet.ledger import crowd_rows, journal
-from discreet.ledger.journal import Content, Row, State
+from discreet.ledger.journal import UNREADABLE, Content, Row, State
 from discreet.ledger.rules import Sums, add
 from discreet.ledger.store import Session
 from discreet.ledger.terms import Level, policy_content, read_level
@@ -91,6 +90,8 @@ class _Replay:
                     yield f"entry {sequence} settles no open reservation"
                 self.settled.add(content["settles"])
             case "renew":
+                if not self._within():
+                    yield f"the charges before entry {sequence} pass the limit"
                 self.period += 1
                 self.expires = content["expires"]
                 self.state = State(sums=self.terms.rule.zero)
@@ -163,14 +164,15 @@ def verify(session: Session, heads: Mapping[str, str]) -> Verification:
     """Replay all accounts of one snapshot."""
     rows = journal.everything(session)
     names = {row.id: row.name for row in rows}
+    placed = {row.id: row for row in rows}
     problems: list[str] = []
     replays: dict[str, _Replay] = {}
     below: Counter[tuple[str, str, str]] = Counter()  # account above, origin, event
     for row in rows:
         try:
             replays[row.name] = replay = _start(row, names)
-            problems.extend(f"{row.name}: {x}" for x in _run(session, replay, below))
-        except (PrivacyError, ValueError, KeyError, TypeError) as error:
+            problems.extend(f"{row.name}: {x}" for x in _run(session, replay, placed, below))
+        except UNREADABLE as error:
             problems.append(f"{row.name}: cannot be read ({type(error).__name__})")
     problems += [
         f"{above}: the charge {origin} is not recorded alike here and there"
@@ -198,7 +200,12 @@ def _start(row: Row, names: Mapping[int, str]) -> _Replay:
     return _Replay(row=row, terms=terms, names=names, state=State(sums=terms.rule.zero))
 
 
-def _run(session: Session, replay: _Replay, below: Counter[tuple[str, str, str]]) -> Iterator[str]:
+def _run(
+    session: Session,
+    replay: _Replay,
+    placed: Mapping[int, Row],
+    below: Counter[tuple[str, str, str]],
+) -> Iterator[str]:
     row = replay.row
     for sequence, text, found, request, settles in journal.chain(session, row.id):
         content = json.loads(text)
@@ -211,17 +218,16 @@ def _run(session: Session, replay: _Replay, below: Counter[tuple[str, str, str]]
                 below[row.name, origin, event] += 1
             # Every account above must hold the same charge.
             if "origin" not in content:
-                for name in _above(replay, session):
+                for name in _above(row, placed):
                     below[name, origin, event] -= 1
     yield from replay.close(session)
 
 
-def _above(replay: _Replay, session: Session) -> Iterator[str]:
-    parent = replay.row.parent
-    while parent is not None:
-        row = journal.get(session, parent)
+def _above(row: Row, placed: Mapping[int, Row]) -> Iterator[str]:
+    """Accounts above; one that is gone or younger than its child ends the way, as other terms."""
+    while row.parent is not None and row.parent in placed and row.parent < row.id:
+        row = placed[row.parent]
         yield row.name
-        parent = row.parent
 
 
 def _unmatched(heads: Mapping[str, str], replays: Mapping[str, _Replay]) -> Iterator[str]:
