@@ -8,7 +8,7 @@ import pickle
 import subprocess
 import sys
 import threading
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from fractions import Fraction
 from pathlib import Path
 
@@ -191,6 +191,29 @@ def test_an_expired_account_is_renewed_with_a_reason(ledger):
         account.renew(reason="again", expires=future)
     assert [e.label for e in account.history if e.kind == "renew"] == ["new year"]
     assert ledger.verify()
+
+
+@pytest.mark.parametrize(
+    "expires",
+    [
+        "2030-01-01",
+        date(2030, 1, 1),
+        datetime(2030, 1, 1),  # noqa: DTZ001 - that is what is wrong with it
+        datetime.max.replace(tzinfo=timezone(timedelta(hours=-5))),
+    ],
+)
+def test_an_end_that_is_no_moment_is_refused(ledger, expires):
+    with pytest.raises(discreet.InvalidArgument, match="expires must be"):
+        ledger.account("short", limit=discreet.pure(1), expires=expires)
+    assert ledger.accounts() == ()
+
+
+def test_an_account_that_expired_long_ago_has_expired(ledger):
+    end = datetime(999, 1, 1, tzinfo=UTC)
+    account = ledger.account("old", limit=discreet.pure(1), expires=end)
+    assert account.expires == end
+    with pytest.raises(discreet.BudgetExceeded, match="expired"):
+        account.charge(TENTH, label="late")
 
 
 def test_a_renewal_starts_anew_and_keeps_the_past(ledger):

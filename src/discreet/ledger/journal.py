@@ -128,7 +128,11 @@ def stamp(name: str, value: object) -> str:
     """A time with its zone as text that sorts."""
     if not isinstance(value, datetime) or value.tzinfo is None:
         raise InvalidArgument(f"{name} must be a datetime with a time zone, e.g. UTC.")
-    return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    try:
+        found = value.astimezone(UTC).replace(tzinfo=None)
+    except OverflowError:
+        raise InvalidArgument(f"{name} must be between the years 1 and 9999 in UTC.") from None
+    return found.isoformat(timespec="microseconds") + "Z"  # years have four digits, so it sorts
 
 
 def moment(text: str) -> datetime:
