@@ -203,6 +203,17 @@ def test_the_first_openers_wait_for_each_other(monkeypatch):
         sqlite._use_wal(Busy(locked, "wal"))
 
 
+def test_a_file_that_cannot_be_written_is_not_waited_for(tmp_path):
+    (tmp_path / "budget.db").touch()
+    opened = sqlite3.connect(f"file:{tmp_path}/budget.db?mode=ro", uri=True)
+    with (
+        closing(opened) as connection,
+        pytest.raises(StoreFailure, match="readonly.*Let this user write"),
+        sqlite._own_errors(),
+    ):
+        sqlite._use_wal(connection)
+
+
 def test_sqlite_is_durable(tmp_path):
     ledger = discreet.Ledger(f"sqlite:///{tmp_path}/budget.db")
     with ledger._store._pool.borrow() as connection:

@@ -22,6 +22,7 @@ _REMEDIES = {
     sqlite3.SQLITE_NOTADB: " Name another file: this one was made by another program.",
     sqlite3.SQLITE_READONLY: " Let this user write to the file and to its folder.",
 }
+_HOPELESS = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY)  # waiting does not help
 
 _FIRST = """
 CREATE TABLE accounts (
@@ -188,8 +189,13 @@ def _own_errors() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the higher bits say how exactly
-        raise StoreFailure(f"SQLite refused: {error}.{_REMEDIES.get(code, '')}") from None
+        remedy = _REMEDIES.get(_code(error), "")
+        raise StoreFailure(f"SQLite refused: {error}.{remedy}") from None
+
+
+def _code(error: sqlite3.Error) -> int:
+    """The kind of an error; the higher bits say how exactly."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
@@ -198,7 +204,9 @@ def _use_wal(connection: sqlite3.Connection) -> None:
     while True:
         try:
             (found,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-        except sqlite3.OperationalError:
+        except sqlite3.OperationalError as error:
+            if _code(error) in _HOPELESS:
+                raise
             found = "busy"
         if found == "wal":
             return
