@@ -234,11 +234,31 @@ def test_words_unknown_here(script):
         ("http://localhost", "a b"),
         ("http://localhost", "a\r\nHost: b"),
         ("http://localhost:port", "t"),
+        ("http://[::1", "t"),
     ],
 )
 def test_addresses_that_are_refused(url, token):
     with pytest.raises(InvalidArgument):
         connection(url, token, patience=1, authority=None)
+
+
+def test_a_server_of_something_else_is_told(script, people):
+    for answer in (b"<html>welcome</html>", {"hello": "world"}, 5):
+        script.answers = [(200, {}, answer)]
+        with pytest.raises(
+            (InvalidArgument, ServerRefused), match="not JSON|no server of discreet"
+        ):
+            connect(script.url, "token")
+    script.answers = [(200, {}, b"<html>sign in</html>")]
+    with pytest.raises(ServerRefused, match="not JSON"):
+        people.count(epsilon=1)
+
+
+def test_a_certificate_that_cannot_be_read_is_told(tmp_path):
+    (tmp_path / "none.pem").write_text("no certificate")
+    for name in ("absent.pem", "none.pem"):
+        with pytest.raises(InvalidArgument, match="authority must be a file"):
+            connect("https://localhost", "token", authority=str(tmp_path / name))
 
 
 def test_nobody_is_there():

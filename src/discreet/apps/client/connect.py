@@ -23,7 +23,10 @@ def connect(
     if no public authority has signed it.
     """
     made = connection(url, token, patience=patience, authority=authority)
-    names = [str(one["name"]) for one in made.get("tables")]
+    try:
+        names = [str(one["name"]) for one in made.get("tables")]
+    except (KeyError, TypeError):
+        raise InvalidArgument("url: what answers there is no server of discreet.") from None
     if table is None and len(names) == 1:
         table = names[0]
     if table not in names:

@@ -28,6 +28,7 @@ _ROOT = "/api/v1"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
 _TIMEOUT = 30.0
 _BUSY = (429, 502, 503, 504)
+_NO_JSON: Mapping[str, str] = {"detail": "the answer is not JSON"}
 _KINDS: Mapping[str, type[PrivacyError]] = {
     "budget-exceeded": BudgetExceeded,
     "invalid-argument": InvalidArgument,
@@ -79,7 +80,7 @@ class Connection:
             except (OSError, http.client.HTTPException) as error:
                 status, wait = 0, None
                 content = {"detail": f"no connection ({type(error).__name__})"}
-            if 200 <= status < 300:
+            if 200 <= status < 300 and content is not _NO_JSON:
                 return content
             if status and status not in _BUSY:
                 raise _refusal(status, content)
@@ -120,7 +121,10 @@ def connection(url: str, token: str, *, patience: float, authority: str | None) 
 
     A token is a password: over plain HTTP it goes to this machine alone.
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise InvalidArgument("url must be http://HOST:PORT or https://HOST.") from None
     try:
         port = parts.port
     except ValueError:
@@ -133,7 +137,12 @@ def connection(url: str, token: str, *, patience: float, authority: str | None) 
         raise InvalidArgument(
             f"url: plain HTTP would show the token to the network; use https://{parts.hostname}."
         )
-    context = ssl.create_default_context(cafile=authority) if parts.scheme == "https" else None
+    try:
+        context = ssl.create_default_context(cafile=authority) if parts.scheme == "https" else None
+    except OSError:
+        raise InvalidArgument(
+            "authority must be a file with certificates in PEM that can be read."
+        ) from None
     return Connection(
         host=parts.hostname,
         port=port,
@@ -159,7 +168,7 @@ def _content(text: bytes) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        return {"detail": "the answer is not JSON"}
+        return _NO_JSON
 
 
 def _refusal(status: int, content: Any) -> PrivacyError:
