@@ -132,6 +132,17 @@ def test_labels_are_read_and_shown(fruit, tmp_path):
     assert done.stdout.index("fig") < done.stdout.index("pear")  # the largest first
 
 
+def test_brackets_are_a_part_of_a_label(tmp_path):
+    names = ["[other]", "a [/b]", ":warning:"]
+    (tmp_path / "labels.txt").write_text("\n".join(names))
+    path = tmp_path / "c.json"
+    given = ("--kind", "grr", "--labels", tmp_path / "labels.txt", "--epsilon", 4)
+    path.write_text(run("describe", *given).stdout)
+    run("encode", path, "-o", tmp_path / "r.dlr", stdin="[other]\n" * 20)
+    shown = run("aggregate", path, tmp_path / "r.dlr").stdout
+    assert all(name in shown for name in names)
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", None])
 def test_values_from_a_column(fruit, tmp_path, suffix):
     frame = pl.DataFrame({"id": range(6), "what, if any": ["fig", "kiwi"] * 3})

@@ -404,6 +404,26 @@ def test_a_ledger_can_be_looked_at_and_checked(file, tmp_path):
     assert run("ledger", "verify", url, "--heads", heads).exit_code == 2
 
 
+def test_names_with_brackets_are_shown_as_they_are(tmp_path):
+    url = f"sqlite:///{tmp_path}/budget.db"
+    with discreet.Ledger(url) as ledger:
+        account = ledger.account("a [/b]", limit=discreet.pure(1))
+        account.charge(discreet.pure(0.1), label="[sex]")
+    assert "a [/b]" in run("ledger", "accounts", url).stdout
+    shown = run("ledger", "show", url, "a [/b]").stdout
+    assert "a [/b]" in shown
+    assert "[sex]" in shown
+
+
+def test_heads_that_are_none_are_refused(tmp_path):
+    url = f"sqlite:///{tmp_path}/budget.db"
+    discreet.Ledger(url).close()
+    (tmp_path / "heads.json").write_text('{"heads": ["1:0"]}')
+    done = run("ledger", "verify", url, "--heads", tmp_path / "heads.json")
+    assert done.exit_code == 2
+    assert "a JSON object from account to head" in done.output
+
+
 def test_looking_does_not_create_a_ledger(tmp_path):
     done = run("ledger", "accounts", f"sqlite:///{tmp_path}/none.db")
     assert done.exit_code == 2

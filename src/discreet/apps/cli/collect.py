@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, 
 from rich.table import Table
 
 from discreet.apps.cli import estimates
+from discreet.apps.cli.console import literal
 from discreet.apps.cli.kinds import make
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.data.source import open_source, sealed
@@ -137,7 +138,7 @@ def _show(held: State, shown: Shown, *, files: Sequence[Counted] = ()) -> None:
         print(f"{one.name}: {one.reports:,} new, {one.refused:,} refused{note}", file=sys.stderr)
     print(f"{whole['reports']:,} reports counted, {whole['refused']:,} refused.")
     if whole["reports"] and rows:
-        Console(soft_wrap=not sys.stdout.isatty()).print(_table(rows, shown.level))
+        literal(soft_wrap=not sys.stdout.isatty()).print(_table(rows, shown.level))
 
 
 def _table(rows: Sequence[Mapping[str, Any]], level: float) -> Table:

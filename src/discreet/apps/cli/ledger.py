@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
-from rich.console import Console
 from rich.table import Table
 
 from discreet.accounting.guarantee import describe
 from discreet.apps.cli.budget import limit_in_words
+from discreet.apps.cli.console import literal
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.account import Account
 from discreet.ledger.journal import Entry
@@ -33,7 +33,7 @@ def accounts(url: str, *, as_json: bool) -> int:
         made.add_column(name)
     for row in rows:
         made.add_row(*(str(row[name] or "") for name in _ACCOUNT))
-    Console().print(made)
+    literal().print(made)
     return 0
 
 
@@ -54,7 +54,7 @@ def show(url: str, name: str, *, as_json: bool) -> int:
         made.add_column(column, overflow="fold")
     for row in content["history"]:
         made.add_row(*(str(row[column] or "") for column in _ENTRY))
-    console = Console()
+    console = literal()
     console.print(made)
     console.print(f"head: {content['head']}", soft_wrap=True)
     return 0
@@ -100,9 +100,9 @@ def _heads(path: Path) -> dict[str, str]:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         content = None
-    if not isinstance(content, dict):
+    heads = content.get("heads", content) if isinstance(content, dict) else None
+    if not isinstance(heads, dict):
         raise InvalidArgument(f"{path}: must be a JSON object from account to head.")
-    heads: dict[str, str] = content.get("heads", content)
     return {str(name): str(head) for name, head in heads.items()}
 
 

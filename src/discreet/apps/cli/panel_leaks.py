@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from discreet.accounting.conversion import gaussian_sigma
+from discreet.apps.cli.console import literal
 from discreet.apps.cli.panel_file import Layout, PanelFile, read
 from discreet.apps.cli.release import EXIT_SHORT
 from discreet.core.check import positive, probability
@@ -226,8 +227,7 @@ def _show(told: Told, panel: PanelFile, written: Written) -> None:
         return
     if panel.dropped:
         print(f"{panel.dropped:,} people with missing values were left out.", file=sys.stderr)
-    console = Console(soft_wrap=True, highlight=False, markup=False)
-    console.print(_text(told))
+    literal(soft_wrap=True).print(_text(told), highlight=False)
     if written.html is not None:
         print(f"The report, to be opened in a browser: {written.html.resolve().as_uri()}")
 

@@ -9,10 +9,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from discreet.apps.cli.budget import Standing, amount, limit_in_words, standing
+from discreet.apps.cli.console import literal
 from discreet.apps.cli.ranges import range_content, range_table
 from discreet.apps.cli.release_file import ReleaseFile, read
 from discreet.data.plan import Limits
@@ -35,7 +36,7 @@ def run(path: Path, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(content, indent=1))
         return 0
-    console = Console()
+    console = literal()
     if content["statistics"]:
         console.print(_table(file.title, content["statistics"]))
     for one in content["ranges"]:
@@ -48,12 +49,13 @@ def run(path: Path, *, as_json: bool) -> int:
     )
     console.print(f"It {content['protects']}.", soft_wrap=True, markup=False, highlight=False)
     if not content["affordable"]:
-        console.print(f"[bold]This is more than is left[/]: {_advice(content)}", soft_wrap=True)
+        short = Text.assemble(("This is more than is left", "bold"), f": {_advice(content)}")
+        console.print(short, soft_wrap=True)
     if content["targets"]:
         console.print("Amounts for the stated targets, to write into the file:")
         for one in content["statistics"]:
             if one["amount"] is not None:
-                console.print(f"  {one['amount']}  # {one['name']}", markup=False, highlight=False)
+                console.print(f"  {one['amount']}  # {one['name']}", highlight=False)
     if any(one["step"] is not None for one in content["statistics"]):
         console.print(
             "Quantiles: the error is one of rank, as a share of the rows; add half a bin in value.",

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from discreet.apps.cli.budget import in_words, standing
+from discreet.apps.cli.console import literal
 from discreet.apps.cli.release_file import ReleaseFile, read
 from discreet.apps.shown import shown
 from discreet.core.errors import BudgetExceeded, InvalidArgument
@@ -130,10 +131,9 @@ def refused(refusal: BudgetExceeded, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps({"refused": str(refusal)}))
     else:
-        Console(stderr=True).print(
+        literal(stderr=True).print(
             f"discreet: the budget is short. {refusal} The data were not read.",
             soft_wrap=True,
-            markup=False,
             highlight=False,
         )
     return EXIT_SHORT

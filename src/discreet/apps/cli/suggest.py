@@ -7,10 +7,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from discreet.accounting.guarantee import pure
 from discreet.apps.cli.budget import in_words, standing
+from discreet.apps.cli.console import literal
 from discreet.apps.cli.release import opened, refused
 from discreet.apps.cli.release_file import ReleaseFile, read
 from discreet.core import check
@@ -33,7 +32,7 @@ def run(path: Path, *, epsilon: float | None, as_json: bool) -> int:
     known = standing(file).account is not None
     with Ledger(file.ledger) as ledger:
         account = ledger.account(file.account, limit=None if known else file.limit)
-        Console(stderr=True).print(
+        literal(stderr=True).print(
             f"This reads the data and charges epsilon {float(amount):g} to {in_words(account)}.",
             soft_wrap=True,
         )
@@ -86,5 +85,5 @@ def _told(
         print("[columns]")
         for one in bounds:
             print(f"# {one}\n{one.toml}")
-    Console(stderr=True).print(f"Charged to {account}.", soft_wrap=True)
+    literal(stderr=True).print(f"Charged to {account}.", soft_wrap=True)
     return 0
