@@ -119,6 +119,18 @@ def test_texts_are_collected_as_they_are(tmp_path):
     assert {row["text"] for row in json.loads(done.stdout)["estimate"]} == {"7", "ab"}
 
 
+def test_what_a_spreadsheet_would_run_is_disarmed(tmp_path):
+    """The texts of a collection of words are those of its clients."""
+    (tmp_path / "labels.txt").write_text("=1+1\nplain")
+    path = tmp_path / "c.json"
+    given = ("--kind", "grr", "--labels", tmp_path / "labels.txt", "--epsilon", 4)
+    path.write_text(run("describe", *given).stdout)
+    run("encode", path, "-o", tmp_path / "r.dlr", stdin="plain\n" * 20)
+    run("aggregate", path, tmp_path / "r.dlr", "--csv", tmp_path / "out.csv")
+    rows = list(csv.DictReader((tmp_path / "out.csv").read_text().splitlines()))
+    assert [row["category"] for row in rows] == ["'=1+1", "plain"]
+
+
 def test_labels_are_read_and_shown(fruit, tmp_path):
     values = "".join(f"{FRUIT[i % 2]}\n" for i in range(500))
     run("encode", fruit, "-o", tmp_path / "r.dlr", stdin=values)

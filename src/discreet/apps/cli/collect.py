@@ -22,6 +22,7 @@ from discreet.apps.cli.console import literal
 from discreet.apps.cli.kinds import make
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.data.source import open_source, sealed
+from discreet.ledger.export import plain
 from discreet.local import frames
 from discreet.local.collection import Collection
 from discreet.local.files import Writer
@@ -31,6 +32,8 @@ from discreet.queries.ranges.local.release import LocalRanges
 _VALUES = 1 << 16  # encoded at once
 _SHOWN = 20
 _MILLION = 1_000_000
+_NAMED = ("category", "text", "column")
+"""Columns with words of others, in a collection of texts those of its clients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +169,9 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     heads = list(rows[0]) if rows else []
     writer = csv.DictWriter(file, fieldnames=heads, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    for row in rows:
+        named = {head: plain(str(row[head])) for head in _NAMED if head in row}
+        writer.writerow({**row, **named})
     return file.getvalue()
 
 
