@@ -10,6 +10,7 @@ from discreet.apps.cli.main import main
 from discreet.apps.web.demo import prepare
 from discreet.apps.web.people import People
 from discreet.apps.web.store import open_store
+from discreet.core.errors import InvalidArgument
 from tests.apps.web.serving import Running, free_port, write_config, write_people
 
 
@@ -37,6 +38,17 @@ def test_the_demo_works_at_once_and_ends_when_told(tmp_path):
         assert not any(token in running.said() for token in demo.tokens.values())
     finally:
         running.kill()
+
+
+def test_a_demo_replaces_nothing_but_a_demo(tmp_path):
+    for name in ("budget.db", "service.db", "serve.toml", "README.md"):
+        folder = tmp_path / name.replace(".", "-")
+        folder.mkdir()
+        (folder / name).write_text("of a real service")
+        with pytest.raises(InvalidArgument, match=f"holds {name} of something else"):
+            prepare(folder, warm=False)
+        assert (folder / name).read_text() == "of a real service"
+        assert [one.name for one in folder.iterdir()] == [name]
 
 
 @pytest.fixture

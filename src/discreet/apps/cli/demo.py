@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 
 from rich.console import Console
 
 from discreet.apps.cli import plan, release
 from discreet.apps.cli.audit import chosen, table
-from discreet.core.errors import InvalidArgument
+from discreet.apps.demo_folder import begin
 from discreet.leakage.auditing import audit
 from discreet.mechanisms.laplace import laplace
 
@@ -24,7 +23,8 @@ def tell(folder: Path) -> int:
         "\n[bold]20,190 person-years of 5,912 people[/] in a study of health insurance. The "
         "promise is made to each person, with all years together.\n"
     )
-    file = _prepare(folder)
+    begin(folder, given=_GIVEN, written=_WRITTEN)
+    file = folder / "health.toml"
     console.print("[bold]1. The plan[/] [dim](discreet plan health.toml)[/]")
     plan.run(file, as_json=False)
     console.print("\n[bold]2. The release[/] [dim](discreet release health.toml)[/]\n")
@@ -37,36 +37,6 @@ def tell(folder: Path) -> int:
     console.print(f"\nThe report, to be opened in a browser: [bold]{page.as_uri()}[/]")
     console.print(f"To change and try again: [bold]discreet plan {folder / 'health.toml'}[/]")
     return 0
-
-
-def _prepare(folder: Path) -> Path:
-    """Data and release file in a folder; what an earlier demo left there is taken away."""
-    given = files("discreet.apps.cli") / "demo_data"
-    _only_ours(folder, (given / "health.parquet").read_bytes())
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidArgument(
-            f"{str(folder)!r} cannot be made ({error.strerror}): name another with --folder."
-        ) from None
-    # A demo begins with a full budget. A real ledger is never thrown away.
-    for name in _WRITTEN:
-        for left in folder.glob(f"{name}*"):
-            left.unlink()
-    for name in _GIVEN:
-        (folder / name).write_bytes((given / name).read_bytes())
-    return folder / "health.toml"
-
-
-def _only_ours(folder: Path, data: bytes) -> None:
-    """Refuse a folder where files of the demo's names are somebody else's."""
-    there = [name for name in (*_GIVEN, *_WRITTEN) if (folder / name).exists()]
-    own = folder / _GIVEN[0]
-    if there and not (own.is_file() and own.read_bytes() == data):
-        raise InvalidArgument(
-            f"{str(folder)!r} holds {there[0]} of something else, which the demo would replace: "
-            "name another with --folder."
-        )
 
 
 def _believe(console: Console) -> None:

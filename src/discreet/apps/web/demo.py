@@ -6,19 +6,20 @@ import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
 
 from discreet.accounting.guarantee import zcdp
+from discreet.apps.demo_folder import begin
 from discreet.apps.web.config import read
 from discreet.apps.web.people import Person, Role
 from discreet.apps.web.service import Service
 
 # One for each role, called by it.
 _PEOPLE: tuple[Role, ...] = ("owner", "analyst", "auditor")
-_WRITTEN = ("service.db", "budget.db")
+_GIVEN = ("health.parquet", "README.md")
+_WRITTEN = ("serve.toml", "service.db", "budget.db")
 _CROWD = "made-up consents"
 _MEMBERS = 400
 _WAIT_S = 30.0
@@ -88,13 +89,7 @@ def prepare(
 
     What an earlier demo left there is taken away: a demo begins with a full budget.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in _WRITTEN:
-        for left in folder.glob(f"{name}*"):
-            left.unlink()
-    data = files("discreet.apps.cli") / "demo_data"
-    for name in ("health.parquet", "README.md"):
-        (folder / name).write_bytes((data / name).read_bytes())
+    begin(folder, given=_GIVEN, written=_WRITTEN)
     path = folder / "serve.toml"
     path.write_text(_CONFIG.format(address=address, workers=workers), encoding="utf-8")
     config = read(path)
