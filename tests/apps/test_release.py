@@ -404,6 +404,16 @@ def test_a_ledger_can_be_looked_at_and_checked(file, tmp_path):
     assert run("ledger", "verify", url, "--heads", heads).exit_code == 2
 
 
+def test_an_export_replaces_no_file(tmp_path):
+    url = f"sqlite:///{tmp_path}/budget.db"
+    discreet.Ledger(url).close()
+    before = (tmp_path / "budget.db").read_bytes()
+    done = run("ledger", "export", url, "--output", tmp_path / "budget.db")
+    assert done.exit_code == 2
+    assert "budget.db exists" in done.output
+    assert (tmp_path / "budget.db").read_bytes() == before
+
+
 def test_names_with_brackets_are_shown_as_they_are(tmp_path):
     url = f"sqlite:///{tmp_path}/budget.db"
     with discreet.Ledger(url) as ledger:

@@ -78,6 +78,8 @@ def verify(url: str, *, heads: Path | None, as_json: bool) -> int:
 
 def export(url: str, *, path: Path | None, kind: Literal["json", "csv"]) -> int:
     """Write the whole ledger, or print it."""
+    if path is not None and path.exists():  # it may be the ledger itself
+        raise InvalidArgument(f"{path} exists: name another file.")
     with opened(url) as ledger:
         text = ledger.export(path, kind=kind)
     if path is None:
