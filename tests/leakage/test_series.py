@@ -274,6 +274,18 @@ def test_refused(make, text):
         make()
 
 
+def test_noise_belongs_to_the_time_it_was_given_for():
+    """Times may come in any order; they are kept sorted, and the noise with them."""
+    by_std = means([2, 0, 1], std=[3.0, 1.0, 2.0])
+    assert by_std.times == (0, 1, 2)
+    assert by_std.std.tolist() == [1, 2, 3]
+    given = np.array([[9.0, 0.5, 0.2], [0.5, 1.0, 0.1], [0.2, 0.1, 4.0]])
+    full = series.releases(times=[2, 0, 1], width=1, people=2, covariance=given)
+    assert full.covariance.tolist() == [[1, 0.1, 0.5], [0.1, 4, 0.2], [0.5, 0.2, 9]]
+    found = series.cells(PAIR, releases=means([1, 0], std=[0.1, 10]), known="all")
+    assert found.model[0] == pytest.approx([0.05, 5])
+
+
 def test_what_cannot_be_computed_is_refused():
     exploding = series.VAR(lags=[[3.0]], noise=[[1]], start=[[1]])
     with pytest.raises(NotCertified, match="grow too far"):

@@ -34,9 +34,10 @@ def smooth(
 ) -> Smoothed:
     """The best linear estimates of the releases without noise, from all of them together.
 
-    ``level`` is what values vary around; one constant is estimated if it is not given. Like a
-    Kalman smoother, but for correlated noise as well. Costs nothing: only what is published is
-    used. With a wrong model the estimates are biased, and the errors are not those told.
+    ``published`` is in the order of ``releases.times``. ``level`` is what values vary around; one
+    constant is estimated if it is not given. Like a Kalman smoother, but for correlated noise as
+    well. Costs nothing: only what is published is used. With a wrong model the estimates are
+    biased, and the errors are not those told.
 
     Theorem: with C the covariance of the releases without noise and ``V = C + S``, the estimates
         ``l + C V^-1 (q - l)`` have errors with covariance ``C - C V^-1 C``. For an unknown level, l

@@ -85,10 +85,12 @@ def releases(
 ) -> Releases:
     """Means of ``people`` published at these times, with independent or correlated noise.
 
-    ``std`` is one number, or one for each time; ``covariance`` is for correlated noise. Other
-    linear releases than the mean are described by their ``weights``.
+    ``std`` is one number, or one for each time; ``covariance`` is for correlated noise. Both are in
+    the order of ``times``; what is returned is sorted by time. Other linear releases than the mean
+    are described by their ``weights``.
     """
-    at = _times("times", times)
+    given = [_index("times", time) for time in times]
+    at = _times("times", given)
     people = count("people", people)
     if (std is None) == (covariance is None):
         raise InvalidArgument("Give either std or covariance.")
@@ -97,9 +99,10 @@ def releases(
     w = numbers("weights", weights)
     if w.shape != (people,) or not np.any(w):
         raise InvalidArgument("weights must be one number for each person, not all zero.")
+    order = np.argsort(given)
     return Releases(
         times=at,
-        covariance=_noise(len(at), std, covariance),
+        covariance=_noise(len(at), std, covariance)[np.ix_(order, order)],
         weights=w,
         width=float(positive("width", width)),
     )
