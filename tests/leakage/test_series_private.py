@@ -423,3 +423,22 @@ def test_one_person_alone():
     told = series.assess(HABIT, people=1, times=4, bounds=(-1, 1), std=1.0)
     assert not told.alike
     assert told.people[0].promised < told.people[0].epsilon
+
+
+def test_a_model_of_other_people_is_refused():
+    """Else a mean of three would be reported as one of five."""
+    three = HABIT.model(3)
+    with pytest.raises(InvalidArgument, match="5 people, got 3"):
+        series.assess(three, people=5, times=4, bounds=(-1, 1), std=1.0)
+    with pytest.raises(InvalidArgument, match="3 people, got 2"):
+        series.assess(three, people=3, times=4, bounds=(-1, 1), std=1.0, plausible=[HABIT.model(2)])
+
+
+def test_a_report_of_a_model_that_knows_private_values_is_not_for_publication():
+    shape = {"people": 3, "times": 4, "bounds": (-1, 1), "std": 1.0}
+    fitted = series.fit(HABIT.simulate(people=3, times=30, bits=seeded(1)))
+    told = series.assess(fitted, **shape)
+    assert told.origin == "fitted"
+    assert "not for publication" in str(told).lower()
+    assert series.assess(HABIT, plausible=[fitted], **shape).origin == "fitted"
+    assert series.assess(HABIT, plausible=[HABIT.model(3)], **shape).origin == "given"

@@ -166,8 +166,6 @@ def report(  # noqa: PLR0913 (one question with many knobs, all with a default b
     values = checked_panel(panel)
     low, high = _range(bounds)
     people, times = values.shape
-    if model is not None and model.people != people:
-        raise InvalidArgument(f"model must have the panel's {people} people, got {model.people}.")
     used = (
         fit(np.clip(values, low, high), order=order, dynamics=dynamics) if model is None else model
     )
@@ -179,7 +177,7 @@ def report(  # noqa: PLR0913 (one question with many knobs, all with a default b
         std=std,
         released=released,
         wanted=_Wanted.of(delta, target, known),
-        origin="fitted" if model is None else "given",
+        origin="given",
         clipped=float(((values < low) | (values > high)).mean()),
     )
 
@@ -269,7 +267,8 @@ def _assessed(  # noqa: PLR0913 (private: what the two doors above have in commo
         model=model,
         releases=published,
         fixes=_fixes(used, published, mu, times=times, known=wanted.known, people=len(found.mu)),
-        origin=origin,
+        # Whatever it is passed as: a model that was fitted without noise knows private values.
+        origin=origin if all(_public(one) for one in (model, *plausible)) else "fitted",
         clipped=clipped,
         guarantee=guarantee,
         plausible=tuple(epsilon_of(other, delta=wanted.delta) for other in others),
@@ -299,8 +298,16 @@ def _fixes(
 def _reduced(model: VAR | Alike, people: int) -> tuple[VAR, Floats | None]:
     """The model; where all are alike, of a person and the mean of the others."""
     if isinstance(model, VAR):
+        if model.people != people:
+            raise InvalidArgument(
+                f"model must have the panel's {people} people, got {model.people}."
+            )
         return model, None
     return (model.model(1), None) if people == 1 else model.pair(people)
+
+
+def _public(model: VAR | Alike) -> bool:
+    return isinstance(model, Alike) or model.public
 
 
 def _first(found: Cells) -> Cells:
