@@ -127,6 +127,17 @@ def test_refused_designs():
         series.design(FIVE, releases=SIX, mu=1, shape="round")
     with pytest.raises(InvalidArgument, match="mu must be positive"):
         series.design(FIVE, releases=SIX, mu=0)
+    with pytest.raises(InvalidArgument, match="times must be above the last release"):
+        series.design(FIVE, releases=SIX, mu=1, times=3)
+    with pytest.raises(InvalidArgument, match="known must be"):
+        series.design(FIVE, releases=SIX, mu=1, known="some")
+    with pytest.raises(InvalidArgument, match="5 people, got 3"):
+        series.design(
+            FIVE, releases=series.releases(times=range(6), width=1, people=3, std=1), mu=1
+        )
+    for people in ([], [5], [-1]):
+        with pytest.raises(InvalidArgument, match="people must be"):
+            series.design(FIVE, releases=SIX, mu=1, people=people)
 
 
 # ── less error for free ──────────────────────────────────────────────────────

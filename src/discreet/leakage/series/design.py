@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from discreet.core.check import count, positive
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.leakage.series.barrier import Barrier, Group, Stationary, shares
+from discreet.leakage.series.engine import horizon_of
 from discreet.leakage.series.model import VAR, Floats
 from discreet.leakage.series.moments import covariances, given_time
 from discreet.leakage.series.threat import Known, Releases
@@ -91,11 +92,11 @@ def design(
             f"shape={shape!r} is for at most {LARGEST[shape]} releases, got {size}. "
             f"Use shape={'stationary' if shape == 'correlated' else 'independent'!r}."
         )
-    horizon = count("times", releases.times[-1] + 1 if times is None else times)
     models = [model] if isinstance(model, VAR) else list(model)
     if not models:
         raise InvalidArgument("model must be at least one model.")
-    whose = list(range(len(releases.weights)) if people is None else people)
+    horizon = max(horizon_of(one, releases=releases, known=known, times=times) for one in models)
+    whose = _whose(people, len(releases.weights))
     groups = [
         group for one in models for group in _groups(one, releases, known, target, horizon, whose)
     ]
@@ -118,6 +119,15 @@ def design(
         least=min(least, float(np.trace(S))),
         equal=float(np.trace(level * np.eye(size))),
     )
+
+
+def _whose(people: Sequence[int] | None, number: int) -> list[int]:
+    if people is None:
+        return list(range(number))
+    whose = [count("people", person, minimum=0) for person in people]
+    if not whose or max(whose) >= number:
+        raise InvalidArgument(f"people must be some of 0, ..., {number - 1}: whose cells count.")
+    return whose
 
 
 def _groups(

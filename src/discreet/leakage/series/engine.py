@@ -104,10 +104,7 @@ def cells(
 
     ``times`` is how many times there are; by default up to the last release.
     """
-    _match(model, releases, known)
-    horizon = count("times", releases.times[-1] + 1 if times is None else times)
-    if horizon <= releases.times[-1]:
-        raise InvalidArgument(f"times must be above the last release, {releases.times[-1]}.")
+    horizon = horizon_of(model, releases=releases, known=known, times=times)
     weights, width = np.abs(releases.weights), releases.width
     event = np.zeros(horizon)
     event[list(releases.times)] = np.sqrt(np.diag(np.linalg.inv(releases.covariance)))
@@ -129,6 +126,15 @@ def cells(
         everything=free.everything,
         assumptions=answer.assumptions(model, known),
     )
+
+
+def horizon_of(model: VAR, *, releases: Releases, known: Known, times: int | None) -> int:
+    """How many times are looked at; refused if model, releases and times do not fit."""
+    _match(model, releases, known)
+    horizon = count("times", releases.times[-1] + 1 if times is None else times)
+    if horizon <= releases.times[-1]:
+        raise InvalidArgument(f"times must be above the last release, {releases.times[-1]}.")
+    return horizon
 
 
 def _at_time(moments: Moments, releases: Releases, time: int) -> Floats:
