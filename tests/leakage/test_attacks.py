@@ -78,6 +78,11 @@ def test_every_shape_of_output_is_read() -> None:
         assert not same.broken, name
 
 
+def test_imaginary_parts_are_read() -> None:
+    found = attack(lambda x, n: np.full(n, 1j * x), 0, 1, claimed=(0.5, 0.0), samples=5000)
+    assert found.broken
+
+
 def test_an_event_depends_on_one_output_only() -> None:
     """Columns of a batch, of its parts and in another order agree: else a test would be unsound."""
     rng = np.random.default_rng(3)
@@ -127,11 +132,15 @@ def test_bad_claims_are_refused(claimed: tuple[float, float]) -> None:
 
 
 def test_bad_runs_are_refused() -> None:
-    for outputs in (np.array([2**60, 0]), [(2**60,), (0,)]):
+    for outputs in (np.array([2**60, 0]), [(2**60,), (0,)], [np.int64(2**60), 0]):
         with pytest.raises(InvalidArgument, match="2\\*\\*53"):
             Columns(outputs)
     with pytest.raises(InvalidArgument, match="run"):
         attack(lambda x, n: 3, 0, 1, claimed=(1.0, 0.0), samples=1000)
+    # Turned over, these would be three outputs, and the exact input would pass unseen.
+    for run in (lambda x, n: np.full((3, n), x), lambda x, n: [], lambda x, n: np.array([])):
+        with pytest.raises(InvalidArgument, match="run must return 1000 outputs"):
+            attack(run, 0, 1, claimed=(1.0, 0.0), samples=1000)
     with pytest.raises(InvalidArgument, match="samples"):
         attack(laplace(1.0), 0, 1, claimed=(1.0, 0.0), samples=10)
     with pytest.raises(InvalidArgument, match="failure"):

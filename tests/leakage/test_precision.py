@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from discreet.core.errors import InvalidArgument
 from discreet.leakage.features import NO_BIT, lowest_bit
 from discreet.leakage.precision import precision_attack, relate, timing_probe
 from discreet.leakage.variants import laplace_integers
@@ -45,6 +46,24 @@ def test_noise_on_a_public_grid_is_not_separated(scale: float) -> None:
     assert not found.separates
     assert found.epsilon == 0
     assert max(found.left_only, found.right_only) < 1e-3
+
+
+def test_what_is_not_one_number_per_draw_is_refused() -> None:
+    """Coordinates of one output counted as draws prove too much, or nothing once they exceed n."""
+    rng = np.random.default_rng(1)
+    for shape in (lambda n: (n, 2), lambda n: n // 4):
+        with pytest.raises(InvalidArgument, match="run must return 1000 single numbers"):
+            precision_attack(
+                lambda x, n, shape=shape: x + rng.laplace(0, 1, shape(n)),
+                0.0,
+                1.0,
+                epsilon=1.0,
+                samples=1000,
+            )
+    with pytest.raises(InvalidArgument, match="failure"):
+        precision_attack(lambda x, n: np.full(n, x), 0.0, 1.0, epsilon=1.0, failure=0)
+    with pytest.raises(InvalidArgument, match="epsilon"):
+        precision_attack(lambda x, n: np.full(n, x), 0.0, 1.0, epsilon=math.nan)
 
 
 def test_time_that_follows_the_noise_is_told() -> None:

@@ -106,9 +106,9 @@ def attack(
     alpha = float(probability("failure", failure, zero=False, one=False))
     points = claim_points(claimed)
     learn = min(LEARN, samples // 2)
-    train = [Columns(run(value, 2 * learn)) for value in (left, right)]
+    train = [_drawn(run, value, 2 * learn) for value in (left, right)]
     events = _learn(train[0], train[1], points=points, samples=samples, alpha=alpha)
-    test = [Columns(run(value, samples)) for value in (left, right)]
+    test = [_drawn(run, value, samples) for value in (left, right)]
     tested = [event.bounds(*test, level=alpha / (2 * len(events))) for event in events]
     best, point = max(
         itertools.product(range(len(events)), points),
@@ -125,6 +125,13 @@ def attack(
         samples=samples,
         failure=alpha,
     )
+
+
+def _drawn(run: Run, value: object, number: int) -> Columns:
+    data = Columns(run(value, number))
+    if len(data) != number:
+        raise InvalidArgument(f"run must return {number} outputs, as asked, got {len(data)}.")
+    return data
 
 
 def claim_points(claimed: Claimed) -> tuple[Point, ...]:

@@ -138,7 +138,7 @@ def _spread(outputs: object) -> tuple[Floats, Floats]:
         [_number(v) for v in o] if isinstance(o, (tuple, list, np.ndarray)) else [_number(o)]
         for o in outputs
     ]
-    padded = np.zeros((len(rows), max(1, *map(len, rows))))
+    padded = np.zeros((len(rows), max([1, *map(len, rows)])))
     for i, row in enumerate(rows):
         padded[i, : len(row)] = row
     return padded, np.array([float(len(row)) for row in rows])
@@ -163,8 +163,8 @@ def _exact(largest: int) -> None:
 
 
 def _number(value: object) -> float:
-    if isinstance(value, int):
-        _exact(abs(value))
-    if isinstance(value, (bool, int, float, np.number, np.bool_)):
+    if isinstance(value, (int, np.integer)):
+        _exact(abs(int(value)))
+    if isinstance(value, (bool, int, float, np.integer, np.floating, np.bool_)):
         return float(value)
     return float(zlib.crc32(repr(value).encode()))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from discreet.core.check import count
+from discreet.core.check import count, non_negative, probability
 from discreet.core.errors import InvalidArgument
 from discreet.leakage.attacks import Run, lower_bound, upper_bound
 from discreet.leakage.features import NO_BIT, Floats, lowest_bit
@@ -64,29 +64,36 @@ def precision_attack(
     Source: Mironov 2012; Haney et al. 2022 (arXiv:2207.13793).
     """
     samples = count("samples", samples, minimum=100)
-    learnt = [_classes(run(value, samples)) for value in (left, right)]
-    fresh = [_classes(run(value, samples)) for value in (left, right)]
+    alpha = float(probability("failure", failure, zero=False, one=False))
+    claimed = float(non_negative("epsilon", epsilon))
+    learnt = [_classes(run(value, samples), samples) for value in (left, right)]
+    fresh = [_classes(run(value, samples), samples) for value in (left, right)]
     shares, proved = [], 0.0
     for one, other in ((0, 1), (1, 0)):
         own = np.setdiff1d(learnt[one], learnt[other])
         hits = int(np.isin(fresh[one], own).sum())
         stray = int(np.isin(fresh[other], own).sum())
-        p = lower_bound(hits, samples, failure / 4)
-        q = upper_bound(stray, samples, failure / 4)
+        p = lower_bound(hits, samples, alpha / 4)
+        q = upper_bound(stray, samples, alpha / 4)
         shares.append(hits / samples)
-        if p > 0 and np.log(p / q) > epsilon:
+        if p > 0 and np.log(p / q) > claimed:
             proved = max(proved, float(np.log(p / q)))
     return Precision(
         left_only=shares[0],
         right_only=shares[1],
         epsilon=proved,
-        failure=failure,
+        failure=alpha,
         samples=samples,
     )
 
 
-def _classes(outputs: object) -> Cell:
-    values: Floats = np.asarray(outputs, dtype=np.float64).reshape(-1)
+def _classes(outputs: object, number: int) -> Cell:
+    values: Floats = np.asarray(outputs, dtype=np.float64)
+    if values.shape != (number,):
+        # Parts of one output are not independent draws: counted as such they would prove too much.
+        raise InvalidArgument(
+            f"run must return {number} single numbers, as asked, got shape {values.shape}."
+        )
     _, binade = np.frexp(np.where(np.isfinite(values), values, 0.0))
     last = np.where(lowest_bit(values) == NO_BIT, 1100, lowest_bit(values)).astype(np.int64)
     sign = np.signbit(values).astype(np.int64) + 2 * np.isnan(values) + 4 * np.isinf(values)
