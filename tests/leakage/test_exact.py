@@ -205,5 +205,12 @@ def test_bad_arguments_are_refused() -> None:
         lattice.Lattice(start=0, mass=np.array([0.4, 0.4]))
     with pytest.raises(InvalidArgument, match="left"):
         exact.Pair(outcomes=range(1), left=np.array([2.0]), right=np.array([1.0]))
+    # What is not listed may be what tells the inputs apart: it must be stated.
+    with pytest.raises(InvalidArgument, match="right must be masses that sum to 1"):
+        exact.pair({0: 0.5, 1: 0.5}, {0: 0.5})
+    half = np.array([0.5])
+    exact.Pair(outcomes=range(1), left=half, right=half, missing=0.5)
+    with pytest.raises(InvalidArgument, match="left must be masses that sum to 1"):
+        exact.Pair(outcomes=range(1), left=half, right=half, missing=0.4)
     with pytest.raises(InvalidArgument, match="scale"):
         lattice.discrete_laplace(0.0)

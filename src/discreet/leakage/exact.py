@@ -49,11 +49,14 @@ class Pair:
     def __post_init__(self) -> None:
         if not len(self.outcomes) == self.left.size == self.right.size:
             raise InvalidArgument("outcomes, left and right must have one length.")
-        for name, mass in (("left", self.left), ("right", self.right)):
-            if not np.all(mass >= 0) or float(mass.sum()) > 1 + 1e-9:
-                raise InvalidArgument(f"{name} must be masses that sum to at most 1.")
         if not (self.missing >= 0 and self.error >= 0):
             raise InvalidArgument("missing and error must not be negative or NaN.")
+        least = 1 - self.missing - self.error - 1e-9
+        for name, mass in (("left", self.left), ("right", self.right)):
+            if not np.all(mass >= 0) or not least <= float(mass.sum()) <= 1 + 1e-9:
+                raise InvalidArgument(
+                    f"{name} must be masses that sum to 1, up to missing and error."
+                )
 
     @property
     def rounding(self) -> float:
@@ -72,7 +75,7 @@ class Pair:
 
 
 def pair(left: FiniteLaw | Lattice, right: FiniteLaw | Lattice, *, error: float = 0.0) -> Pair:
-    """Bring two laws to one list of outcomes."""
+    """Bring two laws to one list of outcomes; a finite law must list all of its own."""
     if isinstance(left, Lattice) and isinstance(right, Lattice):
         start, stop = min(left.start, right.start), max(left.stop, right.stop)
         k = np.arange(start, stop, dtype=np.int64)
