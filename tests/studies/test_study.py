@@ -80,6 +80,8 @@ def test_an_ordering_is_by_value_and_refuses_what_is_not_a_number():
     assert PLAIN.order("n", "", expected=("a", "b", "c"), got=order).ok
     assert not PLAIN.order("n", "", expected=("a", "c", "b"), got=order).ok
     assert not PLAIN.order("n", "", expected=("a", "b", "c"), got={**order, "c": np.nan}).ok
+    # Else names that were listed as expected would pass whatever came out alike.
+    assert not PLAIN.order("n", "", expected=("a", "b", "c"), got=dict.fromkeys("abc", 1.0)).ok
 
 
 @pytest.mark.parametrize(

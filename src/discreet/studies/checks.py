@@ -116,9 +116,10 @@ class Claims:
     def order(
         self, name: str, claim: str, *, expected: Sequence[str], got: Mapping[str, float]
     ) -> Check:
-        """Names from the smallest to the largest value."""
+        """Names from the smallest to the largest value; equal values have no order."""
         found = tuple(sorted(got, key=got.__getitem__))
-        ok = all(math.isfinite(value) for value in got.values()) and found == tuple(expected)
+        finite = all(math.isfinite(value) for value in got.values())
+        ok = finite and found == tuple(expected) and len(set(got.values())) == len(got)
         return self._made(name, claim, "order", tuple(expected), found, ok)
 
     def at_least(self, name: str, claim: str, *, expected: float, got: float) -> Check:
