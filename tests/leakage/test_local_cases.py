@@ -25,6 +25,7 @@ from discreet.mechanisms.local.piecewise import duchi
 from discreet.mechanisms.local.response import RandomisedResponse, grr
 from discreet.mechanisms.local.unary import oue
 from discreet.noise.bits import seeded
+from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.uniform import below, bernoulli_real
 from tests.laws import ALPHA
 
@@ -151,6 +152,15 @@ def test_one_copy_of_a_hash_is_the_law_of_hashing():
     assert copies_law(plan, 2, 1) == pytest.approx(alone, abs=1e-14)
     lasting = report_law(olh(categories=4, epsilon=1, hashes=4), 2)
     assert remembered_law(plan, 2) == pytest.approx(lasting, abs=1e-14)
+
+
+@pytest.mark.parametrize("kind", NOISY)
+def test_the_law_of_noisy_reports_is_that_of_the_noise_that_is_drawn(kind, monkeypatch):
+    """With half of the noise the exact epsilon is twice the claimed one."""
+    right = next(one.randomiser for one in CLIENTS if isinstance(one.randomiser, kind))
+    scale = right.noise.scale / 2
+    monkeypatch.setattr(kind, "noise", property(lambda _: DiscreteLaplace(scale)))
+    assert exact.epsilon(noisy_pair(right)).lower > 1.99 * float(right.epsilon)
 
 
 WEAKER = 1.3

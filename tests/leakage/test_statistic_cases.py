@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from discreet.leakage import exact
+from discreet.leakage import exact, statistic_cases
 from discreet.leakage.auditing import FAMILY, audit_case
 from discreet.leakage.case import Case
 from discreet.leakage.statistic_cases import cases
@@ -25,6 +25,18 @@ def test_laws_are_listed_whole_and_use_the_claim(name: str) -> None:
     assert laws.left.sum() == pytest.approx(1, abs=1e-9)
     assert laws.right.sum() == pytest.approx(1, abs=1e-9)
     assert 0.99 < exact.epsilon(laws).upper < 1 + 1e-9
+
+
+def test_laws_are_those_of_the_noise_that_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With half of the noise the exact epsilon is twice the claimed one: none is the claim's."""
+    for name in ("laplace", "bin_counts"):
+        made = getattr(statistic_cases, name)
+        monkeypatch.setattr(
+            statistic_cases, name, lambda made=made, **given: made(**{**given, "epsilon": 2})
+        )
+    halved = {case.name: case for case in cases()}
+    for name in ("clamped laplace", "folded laplace", "counts of bins"):
+        assert exact.epsilon(halved[name].laws()).lower > 1.9
 
 
 def test_half_of_the_noise_is_caught() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.core.errors import InvalidArgument
 from discreet.leakage import exact
-from discreet.leakage.lattice import Lattice, discrete_laplace
+from discreet.leakage.lattice import Lattice, listed
 from discreet.mechanisms.local.hashing import Hashing
 from discreet.mechanisms.local.histogram import SummedHistogram
 from discreet.mechanisms.local.hybrid import Hybrid
@@ -87,13 +87,8 @@ def noisy_pair(randomiser: LocalLaplace | SummedHistogram) -> exact.Pair:
 
     Read between the two centres: beyond both the ratio is constant, so nothing is lost.
     """
-    if isinstance(randomiser, LocalLaplace):
-        return _moved(
-            discrete_laplace(randomiser.grid / float(randomiser.epsilon)), randomiser.grid
-        )
-    noise = discrete_laplace(2 * randomiser.steps / float(randomiser.epsilon))
-    one = _moved(noise, randomiser.steps)
-    return exact.product(one, one.swapped())
+    one = _moved(listed(randomiser.noise), randomiser.steps)
+    return one if isinstance(randomiser, LocalLaplace) else exact.product(one, one.swapped())
 
 
 def _moved(noise: Lattice, by: int) -> exact.Pair:

@@ -11,7 +11,7 @@ import numpy as np
 from discreet.core.relation import Relation
 from discreet.leakage import exact
 from discreet.leakage.case import Case, one_by_one
-from discreet.leakage.lattice import discrete_laplace
+from discreet.leakage.catalogue import integer_laws
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.best import best_additive
 from discreet.mechanisms.blocks import sample_aggregate
@@ -89,7 +89,7 @@ def _bounded() -> tuple[Case, ...]:
 def _blocks() -> tuple[Case, ...]:
     one = Relation.REPLACE_ONE
     moved = laplace(sensitivity=2, epsilon=1, on="integers", relation=one)
-    double = exact.one_apart(discrete_laplace(2.0))
+    one_moved = integer_laws(moved, 1)
     bins = bin_statistics(lower=0, upper=1, bins=5, epsilon=1, empty="lower", relation=one)
     groups = sample_aggregate(np.mean, lower=0, upper=1, groups=5, epsilon=1, summary="mean")
     return (
@@ -98,7 +98,7 @@ def _blocks() -> tuple[Case, ...]:
             moved,
             (1, 0),
             (0, 1),
-            laws=lambda: exact.product(double.swapped(), double),
+            laws=lambda: exact.product(one_moved.swapped(), one_moved),
         ),
         one_by_one("blocks of values, both bins paid", bins.release, (0.199,), (0.399,),
                     claimed=(1.0, 0.0)),

@@ -14,6 +14,7 @@ import numpy as np
 
 from discreet.leakage import exact, local_cases, ranges
 from discreet.leakage.case import Case, Draw, broken_case
+from discreet.leakage.catalogue import integer_laws
 from discreet.leakage.lattice import discrete_laplace, point
 from discreet.leakage.variants import laplace_integers
 from discreet.mechanisms.laplace import laplace
@@ -133,7 +134,7 @@ def sound() -> tuple[Case, ...]:
             draw=draw,
             left=(0,) * _LEVELS,
             right=(1,) * _LEVELS,
-            laws=lambda: _path_laws(_LEVELS / EPSILON),
+            laws=lambda: reduce(exact.product, [integer_laws(tree, 1)] * _LEVELS),
         ),
         Case(
             name="tree, the same differences",

@@ -11,8 +11,10 @@ import numpy as np
 
 from discreet.leakage import exact
 from discreet.leakage.case import ONE_BY_ONE, Case, one_by_one
-from discreet.leakage.lattice import Floats, discrete_laplace
+from discreet.leakage.catalogue import integer_laws
+from discreet.leakage.lattice import Floats, listed
 from discreet.leakage.series.private import plan_fit
+from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.blocks_bins import bin_counts
 from discreet.mechanisms.bounded import Within, clamped, folded
 from discreet.mechanisms.bounded_spread import private_sd, private_variance
@@ -20,6 +22,7 @@ from discreet.mechanisms.laplace import laplace
 from discreet.mechanisms.quantile_tree import private_quantiles
 from discreet.mechanisms.unbounded import unbounded_mean
 from discreet.noise.bits import Bits, seeded
+from discreet.noise.laplace import DiscreteLaplace
 from discreet.queries.intervals.difference import difference_interval
 from discreet.queries.intervals.interval import IntervalPlan
 from discreet.queries.intervals.mean import mean_interval
@@ -63,8 +66,12 @@ def _between(name: str, mechanism: Within, back: Callable[[int], int]) -> Case:
     def draw(value: int, n: int, seed: int) -> object:
         return mechanism.release(np.full(n, value), bits=seeded(seed))
 
+    assert isinstance(mechanism.inner, Additive)  # noqa: S101 - both of these are
+    assert mechanism.inner.integers is not None  # noqa: S101 - and made on integers
+    assert isinstance(mechanism.inner.integers.noise, DiscreteLaplace)  # noqa: S101
+    noise = listed(mechanism.inner.integers.noise)
+
     def law(value: int) -> dict[int, float]:
-        noise = discrete_laplace(1.0)
         masses: dict[int, list[float]] = {}
         for k, mass in zip(range(noise.start, noise.stop), noise.mass, strict=True):
             masses.setdefault(back(value + k), []).append(float(mass))
@@ -77,7 +84,7 @@ def _between(name: str, mechanism: Within, back: Callable[[int], int]) -> Case:
         draw=draw,
         left=left,
         right=right,
-        laws=lambda: exact.pair(law(left), law(right), error=discrete_laplace(1.0).missing),
+        laws=lambda: exact.pair(law(left), law(right), error=noise.missing),
     )
 
 
@@ -115,7 +122,7 @@ def _columns() -> tuple[Case, ...]:
             more,
             claimed=counts.guarantee,
             # The bins without the row have the same law on both sides.
-            laws=lambda: exact.one_apart(discrete_laplace(1.0)),
+            laws=lambda: integer_laws(counts.inner, 1),
         ),
     )
 
