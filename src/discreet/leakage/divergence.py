@@ -1,8 +1,8 @@
 """Distances between two output laws: what a definition of privacy bounds (B7).
 
 All are one-way, left from right, by exact sums over listed outcomes; take the larger of both
-directions for a symmetric relation. Unlisted mass is left out: every value is a lower bound up to
-rounding, and the value itself when nothing is missing.
+directions for a symmetric relation. Unlisted mass is left out: every value is the value itself, up
+to rounding, when nothing is missing. Else it is a lower bound, but for Rényi of order 1 and less.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def true_sensitivity(
     norm: Norm = "l1",
     ordered: bool = False,
 ) -> Sensitivity:
-    """The largest distance of the query's answers on any two neighbours of at most this size.
+    """The largest distance of the query's answers on any two neighbours of this size.
 
     ``values`` are all the contributions that one unit of privacy can make (numbers, or tuples of
     rows); ``rows`` is the size of the larger data set of each pair. Under ADD_REMOVE the other one
@@ -109,7 +109,7 @@ def check_sensitivity(
 def neighbours(
     values: Iterable[Any], *, rows: int, relation: Relation, ordered: bool = False
 ) -> Iterator[tuple[Data, Data]]:
-    """All pairs of neighbouring data sets; unordered data sets are listed once, sorted by value."""
+    """All pairs of neighbouring data sets; unordered ones once, in the order of ``values``."""
     domain = tuple(dict.fromkeys(values))
     size = count("rows", rows)
     if not domain:
