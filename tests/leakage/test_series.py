@@ -295,6 +295,14 @@ def test_what_cannot_be_computed_is_refused():
             series.VAR(lags=[[3, 0], [3, 0.1]], noise=1e-9 * np.eye(2), start=np.eye(2)),
             releases=means(range(14), std=1e6),
         )
+    # The same of a secret that needs all cells: a number would be rounding.
+    rows = {"secret": series.row(0, times=[0, 1]), "known": "time"}
+    still = series.VAR(lags=[[0.9, 0.1], [0, 0.8]], noise=1e-16 * np.eye(2), start=np.eye(2))
+    with pytest.raises(NotCertified, match="determined by others"):
+        series.leakage(still, releases=means([0, 1, 2]), **rows)
+    growing = series.VAR(lags=3 * np.eye(2), noise=np.eye(2), start=np.eye(2))
+    with pytest.raises(NotCertified, match="grow too far"):
+        series.leakage(growing, releases=means(range(40)), **rows)
     many = series.VAR(lags=0.5 * np.eye(60), noise=np.eye(60))
     with pytest.raises(Unsupported, match="cells at once"):
         series.leakage(

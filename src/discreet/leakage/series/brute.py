@@ -6,6 +6,7 @@ import numpy as np
 
 from discreet.core.errors import Unsupported
 from discreet.leakage.series.model import VAR, Floats
+from discreet.leakage.series.moments import regressed, trustworthy
 from discreet.leakage.series.threat import Known, Releases, Secret
 
 LARGEST = 4000
@@ -53,6 +54,7 @@ def factor(model: VAR, *, releases: Releases, secret: Secret, known: Known) -> F
             "Ask for cells, for everyone at a time, for known='all', or for fewer times."
         )
     C = stacked(model, times=times)
+    trustworthy(np.diag(C).reshape(times, n), releases)
     people = range(n) if secret.people is None else secret.people
     target = [t * n + i for t in secret.times for i in people]
     beside = {
@@ -65,7 +67,7 @@ def factor(model: VAR, *, releases: Releases, secret: Secret, known: Known) -> F
     for k, t in enumerate(releases.times):
         query[k, t * n : (t + 1) * n] = releases.weights
     cross = C[given] @ query.T
-    coefficients = np.linalg.solve(C[np.ix_(given, given)], cross).T
+    coefficients = regressed(C[np.ix_(given, given)], cross).T
     V = query @ C @ query.T + releases.covariance - coefficients @ cross
     root = np.linalg.cholesky((V + V.T) / 2)
     whitened: Floats = np.linalg.solve(root, coefficients[:, : len(target)])

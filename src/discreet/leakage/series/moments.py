@@ -54,9 +54,7 @@ def covariances(model: VAR, *, releases: Releases, horizon: int) -> Moments:
     Proof: ``state_{j+k} = A^k state_j + noise that is independent of state_j``.
     """
     found = (_stationary if model.stationary else _started)(model, releases, horizon)
-    # No covariance exceeds the product of the standard deviations.
-    size = float((np.sqrt(found.variances) @ np.abs(releases.weights)).max()) ** 2
-    _trustworthy(size, releases.covariance)
+    trustworthy(found.variances, releases)
     return found
 
 
@@ -149,9 +147,11 @@ def _state_weights(model: VAR, releases: Releases) -> Floats:
     return w
 
 
-def _trustworthy(size: float, noise: Floats) -> None:
-    """Refuse models in which rounding could hide or invent noise."""
-    least = float(np.linalg.eigvalsh(noise)[0])
+def trustworthy(variances: Floats, releases: Releases) -> None:
+    """Refuse models in which rounding could hide or invent noise; variances, time x person."""
+    # No covariance exceeds the product of the standard deviations.
+    size = float((np.sqrt(variances) @ np.abs(releases.weights)).max()) ** 2
+    least = float(np.linalg.eigvalsh(releases.covariance)[0])
     if not size * np.finfo(np.float64).eps <= _PRECISION * least:
         raise NotCertified(
             "The values of this model grow too far beyond the noise for exact covariances. "
