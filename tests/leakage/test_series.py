@@ -247,6 +247,13 @@ def test_signs():
         (lambda: series.VAR(lags=[[0.5]], noise=[[0]]), "positive diagonal"),
         (lambda: series.VAR(lags=[[0.5]], noise=[[1]], start=np.eye(2)), "start must be 1 x 1"),
         (lambda: means([]), "at least one time"),
+        (lambda: means(3), "times must be a list"),
+        (lambda: series.row(0, times=3), "times must be a list"),
+        (lambda: series.Alike(habits=[0.5], variance=1, correlation=0).pair(1), "at least 2"),
+        (
+            lambda: series.plan_fit(people=10**6, times=10**6, bounds=(0, 1), rho=1),
+            "at most 274743 people",
+        ),
         (lambda: means([1, 1]), "none twice"),
         (lambda: means([0], std=0), "std must be positive"),
         (lambda: means([0], covariance=[[1]]), "either std or covariance"),

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import toeplitz
 from scipy.optimize import least_squares
 
-from discreet.core.check import finite, positive, probability
+from discreet.core.check import count, finite, positive, probability
 from discreet.core.errors import InvalidArgument
 from discreet.leakage.series.model import VAR, Floats
 from discreet.noise.bits import Bits
@@ -57,7 +57,7 @@ class Alike:
         Proof: given the mean of the others at a time, the single values tell nothing about any
             mean, earlier or later, nor about the person: all people are alike.
         """
-        others = people - 1
+        others = count("people", people, minimum=2) - 1
         shared = self.variance * self.correlation
         rest = shared + self.variance * (1 - self.correlation) / others
         lags = np.array(self.habits)[:, None, None] * np.eye(2)

@@ -195,7 +195,9 @@ def plan_fit(
         within = positive("spread", spread) / Fraction(2) ** column.exponent
         largest = min(largest, max(t, math.floor(t * within**2)))
     if largest * n > _LARGEST_SUM:
-        raise InvalidArgument("panel must be smaller: people x times squared exceeds 2**38.")
+        raise InvalidArgument(
+            f"panel must have at most {_LARGEST_SUM // largest} people for exact sums of {t} times."
+        )
     return _planned(paid, column, largest, (n, t, p))
 
 
