@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -72,3 +73,26 @@ def test_without_quasi_identifiers_all_rows_are_alike():
 def test_missing_values_are_a_value():
     found = assess(pl.DataFrame({"x": [1.5, None, None], "t": ["a", None, None]}), quasi=["x", "t"])
     assert Counter(found.sizes.tolist()) == {1: 1, 2: 1}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pl.Series([2**53, 2**53 + 1, None]),
+        pl.Series([Decimal("90071992547409920.1"), Decimal("90071992547409920.2"), None]),
+    ],
+)
+def test_long_numbers_stay_apart_beside_a_missing_one(values):
+    found = assess(pl.DataFrame({"x": values, "y": values}), quasi=["x"], sensitive=["y"])
+    assert (found.k, found.unique) == (1, 3)
+    assert assess(pl.DataFrame({"x": values[:2]}), quasi=["x"]).unique == 2
+
+
+def test_decimals_are_as_far_apart_as_their_ranks():
+    numbers = [10, 9, 2, 2]
+    frames = [
+        pl.DataFrame({"a": list("xxyy"), "n": [kind(number) for number in numbers]})
+        for kind in (int, Decimal)
+    ]
+    whole, exact = (assess(frame, quasi=["a"], sensitive=["n"]) for frame in frames)
+    assert whole.sensitive == exact.sensitive

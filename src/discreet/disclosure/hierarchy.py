@@ -70,12 +70,12 @@ class Intervals:
 
     def code(self, series: Series) -> Coded:
         """The column in codes."""
-        exact, numbers, codes = _numbers(series)
+        exact, doubles, codes = numbers(series)
         levels = []
         for edges in self.edges:
             widths = np.diff(edges) / (edges[-1] - edges[0])
             loss = np.concatenate([widths, [1.0, 1.0, 0.0]])
-            levels.append((_bins(numbers, edges), _bin_labels(edges), loss))
+            levels.append((_bins(doubles, edges), _bin_labels(edges), loss))
         return _coded(codes, exact, levels)
 
 
@@ -242,7 +242,7 @@ def _group(value: str | None, groups: Mapping[str, str]) -> str:
     return MISSING if value is None else groups.get(value, OTHER)
 
 
-def _numbers(series: Series) -> tuple[Any, Floats, Ints]:
+def numbers(series: Series) -> tuple[Any, Floats, Ints]:
     """The different values of a column as they are and as doubles, and the place of each row's.
 
     Whole numbers stay whole beside a missing one: no row may change how another is written.
@@ -290,8 +290,8 @@ def distinct(series: Series) -> tuple[list[str | None], Ints]:
     are missing, as a double; truth values are True and False on every backend.
     """
     if series.dtype.is_float() or series.dtype == nw.Boolean:
-        numbers = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
-        values, places = np.unique(numbers, return_inverse=True)
+        doubles = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
+        values, places = np.unique(doubles, return_inverse=True)
         kind = bool if series.dtype == nw.Boolean else float
         shown = [None if math.isnan(value) else name(kind(value)) for value in values]
         return shown, places.astype(np.int64, copy=False)

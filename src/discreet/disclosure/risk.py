@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.disclosure.classes import Classes, Floats, Ints, together
-from discreet.disclosure.hierarchy import distinct
+from discreet.disclosure.hierarchy import distinct, numbers
 
 Frame: TypeAlias = "nw.DataFrame[Any]"
 Series: TypeAlias = "nw.Series[Any]"
@@ -129,11 +129,15 @@ def named(table: Frame, argument: str, columns: Sequence[str]) -> None:
 
 def ranked(series: Series) -> tuple[Ints, int]:
     """Codes of a column in the order of its values, and how many there are."""
+    if series.dtype == nw.Decimal:  # doubles would make one of two
+        values = series.to_list()
+        present = {value for value in values if value is not None}
+        order = {value: i for i, value in enumerate([*sorted(present), None])}
+        places = np.array([order[value] for value in values], dtype=np.int64)
+        return places, len(present) + (None in values)
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
-        values = series.cast(nw.Float64).fill_null(float("nan")).to_numpy()
-        if series.dtype.is_integer() and not series.is_null().any():
-            values = series.to_numpy()
-        known, codes = np.unique(values, return_inverse=True)
+        plain = series.cast(nw.Float64) if series.dtype == nw.Boolean else series
+        known, _, codes = numbers(plain)
         return codes.astype(np.int64, copy=False), len(known)
     if series.dtype in (nw.List, nw.Struct, nw.Array, nw.Binary):
         raise Unsupported(f"a column of {series.dtype} cannot be compared: leave it out.")
