@@ -16,9 +16,11 @@ from discreet.core.errors import (
     Unsupported,
 )
 from discreet.core.relation import Relation
-from discreet.models.learned import Records, UnitCount, WindowGroups, wrap
+from discreet.models.learned import Metric, Records, Truncated, UnitCount, WindowGroups, wrap
+from discreet.models.learned.adjacency import Adjacency
 from discreet.models.learned.constant import Window
 from discreet.models.learned.mechanism import law_of, make_noise
+from discreet.models.learned.metrics import ONE
 
 N = 8
 DRAW = np.random.default_rng(0)
@@ -46,6 +48,28 @@ def test_a50_public_data_and_neighbours_must_be_named() -> None:
         wrap(np.mean, metric="record", epsilon=1)
     with pytest.raises(InvalidArgument, match="'record', 'attribute', 'count'"):
         wrap(np.mean, public_inputs=PUBLIC, metric="person", epsilon=1)
+
+
+def test_a_distance_with_neighbours_of_its_own_is_refused() -> None:
+    class Moved(Metric):
+        """Neighbours move all entries a little: whole records were said to be hidden."""
+
+        relation_words = "all entries together moved by at most one"
+        record_like = False
+
+        def coordinates(self, inputs):
+            return np.rint(self.cleaned(inputs) * ONE).astype(np.int64)
+
+        def between(self, queries, anchors):
+            return np.abs(queries[:, None] - anchors[None]).sum(axis=-1)
+
+    with pytest.raises(InvalidArgument, match="under Moved is not known"):
+        wrap(np.mean, public_inputs=PUBLIC, metric=Moved(), epsilon=1)
+
+    class Own(Truncated):
+        """Another distance of whole records."""
+
+    assert Adjacency.of(Own(width=1.0, level="attribute")).level == "attribute"
 
 
 def test_a50_what_is_and_is_not_protected_is_said(mean) -> None:

@@ -24,7 +24,8 @@ Level: TypeAlias = Literal["record", "attribute", "count"]
 class Adjacency:
     """One record, one attribute of one record, one event of a count, or a run of records.
 
-    A distance that was given is used as it is; otherwise public data choose one that fits.
+    A distance that was given is used as it is; otherwise public data choose one that fits. It must
+    be one whose neighbours are known: nothing here could tell what any other distance hides.
     """
 
     level: Level = "record"
@@ -53,8 +54,12 @@ class Adjacency:
             return cls(level="count", given=metric)
         if isinstance(metric, WindowGroups):
             return cls(level="record", group=metric.length, given=metric)
-        fine = getattr(metric, "level", "record") == "attribute"
-        return cls(level="attribute" if fine else "record", given=metric)
+        if not isinstance(metric, Records | Truncated):
+            raise InvalidArgument(
+                f"metric must be Records, Cells, Truncated, UnitCount or WindowGroups, or derived "
+                f"from one: who is a neighbour under {type(metric).__name__} is not known here."
+            )
+        return cls(level=metric.level, given=metric)
 
     @property
     def words(self) -> str:
