@@ -1,5 +1,6 @@
 """The choice on public data, its parts, and the estimate from noisy numbers (A42, A47)."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -166,6 +167,11 @@ def test_a38_trees_need_no_data() -> None:
         assert (low - 4 <= steps).all()
         assert (steps <= high + 4).all()
     assert envelopes(task(), trees_of(tree), origin=0.0)
+    # A tree that is fitted again has other leaves.
+    one = replace(one, trees=(tree,))
+    before = one.build(INPUTS, SAID).centres.tolist()
+    tree.fit(flat, -SAID)
+    assert one.build(INPUTS, SAID).centres.tolist() != before
     runs = task(adjacency=Adjacency.of("record", group=2))
     assert not envelopes(runs, trees_of(tree), origin=0.0)
 

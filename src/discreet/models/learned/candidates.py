@@ -165,7 +165,7 @@ class Trees:
         many = len(self.trees)
         terms = []
         for at, tree in enumerate(self.trees):
-            boxes, values = _leaves(tree, self.shape)
+            boxes, values = _leaves(tree, tree.tree_, self.shape)
             terms.append(
                 TreeClip(
                     boxes=boxes,
@@ -179,7 +179,9 @@ class Trees:
 
 
 @lru_cache(maxsize=512)
-def _leaves(tree: Any, shape: tuple[int, int]) -> tuple[Boxes, Floats]:
+def _leaves(tree: Any, nodes: Any, shape: tuple[int, int]) -> tuple[Boxes, Floats]:
+    """The leaves, kept as long as the nodes are the same: a tree may be fitted again."""
+    del nodes
     return leaves_of(tree, shape)
 
 
