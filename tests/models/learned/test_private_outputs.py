@@ -91,6 +91,9 @@ def test_it_is_charged_before_anything_is_read(tmp_path):
     ("changes", "error"),
     [
         ({"bounds": (3, 3)}, InvalidArgument),
+        ({"bounds": 3}, InvalidArgument),
+        ({"bounds": (1, 2, 3)}, InvalidArgument),
+        ({"bounds": (-1e308, 1e308)}, InvalidArgument),
         ({"epsilon": 0}, InvalidArgument),
         ({"anchors": [[np.nan]]}, InvalidArgument),
         ({"anchors": [[1.0, 2.0]]}, OutOfDomain),
@@ -102,3 +105,10 @@ def test_odd_arguments_are_refused_without_a_value(changes, error):
     assert "7.25" not in str(refused.value)
     with pytest.raises(OutOfDomain):
         asked([[7.25]], ["a"])
+
+
+def test_that_there_is_no_example_is_not_told():
+    for nothing in ([], np.array([]), np.empty((0, 1))):
+        assert np.isfinite(asked(nothing, []).outputs).all()
+    with pytest.raises(OutOfDomain):
+        asked([], [1])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import finite, positive
+from discreet.core.check import finite, listed, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
@@ -70,9 +70,10 @@ def private_outputs(  # noqa: PLR0913 - as `wrap`
     1.0
     """
     places = anchored(metric, anchors, len(tuples("anchors", anchors)))
-    low, high = (float(finite("bounds", one)) for one in bounds)
-    if not low < high:
-        raise InvalidArgument(f"bounds must be a lower and an upper number, got {low} and {high}.")
+    ends = tuple(float(finite("bounds", one)) for one in listed("bounds", bounds))
+    if len(ends) != 2 or not 0 < ends[1] - ends[0] < math.inf:
+        raise InvalidArgument("bounds must be a lower and an upper number, not too far apart.")
+    low, high = ends
     half = positive("epsilon", epsilon) / 2
     reach = _FINE // 2
     counting = laplace(sensitivity=1, epsilon=half, relation=Relation.ADD_REMOVE)
@@ -82,7 +83,8 @@ def private_outputs(  # noqa: PLR0913 - as `wrap`
     with charged(account, guarantee, label=label, bits=source) as held:
         given = tuples("inputs", inputs)
         said = _steps(outputs, low=low, high=high)
-        if given.shape[1:] != places.shape[1:] or len(given) != len(said):
+        fits = given.shape[1:] == places.shape[1:] or len(given) == 0
+        if not fits or len(given) != len(said):
             raise OutOfDomain("inputs must have the shape of the anchors, and one output each.")
         nearest = _nearest(given, places, metric)
         counts = np.bincount(nearest, minlength=len(places)).astype(np.int64)

@@ -41,6 +41,8 @@ def tuples(name: str, inputs: ArrayLike) -> Floats:
         array = np.asarray(inputs, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         array = None
+    if array is not None and array.shape == (0,):  # an empty list does not tell its shape
+        return np.empty((0, 0, 0))
     if array is None or array.ndim not in (2, 3):
         raise OutOfDomain(
             f"{name} must be numbers of shape (inputs, positions, attributes)."
