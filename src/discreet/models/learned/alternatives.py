@@ -31,6 +31,8 @@ def check(name: str, mechanism: Mechanism, task: Task) -> None:
     """Refuse what is under another relation, or promises less than is asked for."""
     if task.adjacency.group > 1:
         raise InvalidArgument("alternatives protect one record: leave them out for a group.")
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidArgument(f"The alternative {name!r} must be a mechanism.")
     guarantee = mechanism.guarantee
     if guarantee.relation is not Relation.REPLACE_ONE:
         raise RelationMismatch(

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count, positive, probability
+from discreet.core.check import count, mapped, positive, probability
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.ledger.account import Account
@@ -85,14 +85,12 @@ def wrap(  # noqa: PLR0913 - each has a default and a name
         delta=dlt,
         post_process=post_process,
     )
-    for name, one in (alternatives or {}).items():
+    others = mapped("alternatives", alternatives or {})
+    for name, one in others.items():
         check(name, one, task)
     trees = trees_of(function)
     scores = choose(task, extra=envelopes(task, trees, origin=origin))
-    rated = [
-        rate(name, one, task, shape=shape, origin=origin)
-        for name, one in (alternatives or {}).items()
-    ]
+    rated = [rate(name, one, task, shape=shape, origin=origin) for name, one in others.items()]
     made = _mechanism(task.sample(count("anchors", anchors)), box, scores)
     better = min(rated, key=lambda one: one.error, default=None)
     if better is not None and better.error < scores[0].error:
@@ -148,7 +146,10 @@ def _public(
     if public_outputs is None:
         said = box.ask_public(clean)
     else:
-        said = np.asarray(public_outputs, dtype=np.float64).reshape(-1)
+        try:
+            said = np.asarray(public_outputs, dtype=np.float64).reshape(-1)
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidArgument("public_outputs must be numbers.") from None
     if len(said) != len(clean):
         raise InvalidArgument(
             f"public_outputs must be {len(clean)} numbers, one for each public input, "
