@@ -79,6 +79,7 @@ def test_missing_values_are_a_value():
     "values",
     [
         pl.Series([2**53, 2**53 + 1, None]),
+        pl.Series([2**100, 2**100 + 1, None], dtype=pl.Int128),
         pl.Series([Decimal("90071992547409920.1"), Decimal("90071992547409920.2"), None]),
     ],
 )

@@ -129,7 +129,8 @@ def named(table: Frame, argument: str, columns: Sequence[str]) -> None:
 
 def ranked(series: Series) -> tuple[Ints, int]:
     """Codes of a column in the order of its values, and how many there are."""
-    if series.dtype == nw.Decimal:  # doubles would make one of two
+    # Doubles would make one of two, and NumPy has no integers so long.
+    if series.dtype in (nw.Decimal, nw.Int128, nw.UInt128):
         values = series.to_list()
         present = {value for value in values if value is not None}
         order = {value: i for i, value in enumerate([*sorted(present), None])}
