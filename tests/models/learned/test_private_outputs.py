@@ -112,3 +112,8 @@ def test_that_there_is_no_example_is_not_told():
         assert np.isfinite(asked(nothing, []).outputs).all()
     with pytest.raises(OutOfDomain):
         asked([], [1])
+
+
+def test_numbers_too_small_are_not_told_where_they_are_errors():
+    with np.errstate(all="raise"):
+        assert np.isfinite(asked([[5e-324]], [5e-324], bounds=(-10, 10)).outputs).all()

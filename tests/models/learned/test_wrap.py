@@ -17,6 +17,7 @@ from discreet.core.errors import (
 )
 from discreet.core.relation import Relation
 from discreet.models.learned import Metric, Records, Truncated, UnitCount, WindowGroups, wrap
+from discreet.models.learned.additive import AdditiveClip
 from discreet.models.learned.adjacency import Adjacency
 from discreet.models.learned.constant import Window
 from discreet.models.learned.mechanism import law_of, make_noise
@@ -152,6 +153,21 @@ def test_a44_what_is_seen_at_the_worst_pair_is_within_epsilon(mean) -> None:
 
     assert 0.9 < seen(law_of(mean.noise)) <= 1
     assert seen(law_of(make_noise(width // 2, epsilon=1))) > 1
+
+
+def test_numbers_too_small_are_not_told_where_they_are_errors(mean) -> None:
+    tiny = AdditiveClip(
+        knots=[[0.0, 4.0]] * N,
+        heights=[[0, ONE]] * N,
+        offset=0,
+        shape=(N, 1),
+        slope=mean.model.width,
+        width=mean.model.width,
+        metric=Records(),
+        step=mean.step,
+    )
+    with np.errstate(all="raise"):
+        assert np.isfinite(replace(mean, model=tiny).release(np.full(N, 5e-324)))
 
 
 def test_intervals_hold_the_clipped_answer(mean) -> None:

@@ -80,7 +80,8 @@ def private_outputs(  # noqa: PLR0913 - as `wrap`
     adding = laplace(sensitivity=reach, epsilon=half, relation=Relation.ADD_REMOVE)
     guarantee = counting.guarantee + adding.guarantee
     source = source_of(bits)
-    with charged(account, guarantee, label=label, bits=source) as held:
+    # What a process has set for numbers too small or too large would tell of them.
+    with charged(account, guarantee, label=label, bits=source) as held, np.errstate(all="ignore"):
         given = tuples("inputs", inputs)
         said = _steps(outputs, low=low, high=high)
         fits = given.shape[1:] == places.shape[1:] or len(given) == 0

@@ -215,7 +215,9 @@ class LearnedMechanism(Mechanism):
         source = source_of(bits)
         with charged(self.account, self.guarantee, label=self.label, bits=source) as held:
             rows = self.box.shape.clean(entries)
-            noisy, value = self._replaced(rows, source) or self._noisy(rows, source)
+            # What a process has set for numbers too small or too large would tell of them.
+            with np.errstate(all="ignore"):
+                noisy, value = self._replaced(rows, source) or self._noisy(rows, source)
         return Answer(
             value=value,
             noisy=noisy,
