@@ -19,6 +19,11 @@ def test_steps_are_counted_from_the_lower_bound():
     assert Column.of(-3, 5, 1).places(np.array([-9.0, -3.0, 0.0, 5.0])).tolist() == [0, 0, 3, 8]
 
 
+def test_no_error_tells_of_a_tiny_value():
+    with np.errstate(all="raise"):
+        assert Column.of(0, 2**60, None).places(np.array([5e-324])).tolist() == [0]
+
+
 def test_no_warning_tells_of_a_huge_value():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

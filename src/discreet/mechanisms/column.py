@@ -84,7 +84,7 @@ class Column:
 
     def places(self, values: NDArray[np.float64]) -> Ints:
         """Private numbers, not nan, as steps from the lower bound, each by itself."""
-        with np.errstate(over="ignore"):  # a warning would tell that a value is huge
+        with np.errstate(all="ignore"):  # a warning would tell that a value is huge, or tiny
             steps = np.floor(np.ldexp(values, -self.exponent) + 0.5)
         codes: Ints = np.clip(steps, self.first, self.first + self.span).astype(np.int64)
         codes -= self.first
