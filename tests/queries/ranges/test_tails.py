@@ -63,6 +63,18 @@ def test_bounds_hold_and_the_close_one_is_close(case, tail):
     assert quick < math.inf
 
 
+@pytest.mark.parametrize("tail", [1e-5, 1e-6, 1e-8])
+@pytest.mark.parametrize("epsilon", [11.588, 11.687, 13.073])
+def test_rare_noise_far_out_is_not_taken_for_noise_near_zero(epsilon, tail):
+    # One step is some 240 deviations, the period of the sum that the close bound is made of.
+    law = DiscreteLaplace(1 / epsilon)
+    width = tails.close([law], ((np.ones(1), np.ones(1)),), law.variance, tail)
+    assert width == math.inf or 2 * float(law.sf(math.floor(width))) <= tail
+    # Where so rare noise does not matter, the bound is as close as before.
+    width = tails.close([law], ((np.ones(1), np.ones(1)),), law.variance, 0.05)
+    assert width < math.sqrt(law.variance)
+
+
 def test_many_widths_at_once_are_looked_up_on_the_safe_side():
     laws, largest = [DiscreteLaplace(2), DiscreteLaplace(5)], np.array([1.0, 0.5])
     variance = np.append(np.random.default_rng(1).uniform(0.5, 5000, 9999), 0.0)

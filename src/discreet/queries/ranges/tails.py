@@ -35,6 +35,8 @@ _PROBES, _GONE = 48, 60.0
 _BATCH = 1 << 15
 _MANY = 4096
 _FAR = 16.0
+_IMAGE = 200.0
+"""Deviations: only noise beyond them can be taken for noise that is within `_FAR`."""
 
 
 def quick(laws: Sequence[Law], largest: Floats, variance: Floats, tail: float) -> Floats:
@@ -63,11 +65,8 @@ def quick(laws: Sequence[Law], largest: Floats, variance: Floats, tail: float) -
 
 
 def _chernoff(laws: Sequence[Law], largest: Floats, variance: Floats, tail: float) -> Floats:
-    proxy = variance * max(_proxy(law) / law.variance for law in laws)
-    heaviest = max(
-        float(law.scale) * float(size) if isinstance(law, DiscreteLaplace) else 0.0
-        for law, size in zip(laws, largest, strict=True)
-    )
+    ratio, heaviest = _spread(laws, largest)
+    proxy = variance * ratio
     cost = math.log(2 / tail)
     best = np.full(np.shape(variance), np.inf)
     # Any t gives a valid bound: look around the one that is best without B.
@@ -91,15 +90,15 @@ def close(laws: Sequence[Law], terms: Terms, variance: float, tail: float) -> fl
         ``P(|Z| > w) <= P(|Z + Y| > w - cs) / Phi(c)``.
     Proof: if ``|Z| > w`` and Y is not further than cs against the sign of Z, ``|Z + Y| > w - cs``;
         Y is independent of Z and symmetric. The law of Z + Y is a lattice sum over its
-        characteristic function (Davies 1973), whose truncation is below 1e-12 because of Y, and
-        whose aliasing is below the tail at 60 deviations.
+        characteristic function (Davies 1973), whose truncation is below 1e-12 because of Y. The sum
+        has a period of 240 deviations, so it misses no more than what is beyond `_IMAGE`.
     Source: docs/theory/ranges.md.
     """
     deviation = math.sqrt(variance)
     if deviation == 0:
         return 0.0
     inside = float(ndtr(_ROOM))
-    allowed = tail * inside - _SLACK
+    allowed = tail * inside - _SLACK - _images(laws, terms, variance)
     if allowed <= 0:
         return math.inf
     if fine(laws):
@@ -120,6 +119,22 @@ def close(laws: Sequence[Law], terms: Terms, variance: float, tail: float) -> fl
         middle = (low + high) / 2
         low, high = (low, middle) if beyond(middle) <= allowed else (middle, high)
     return high + _ROOM * _SMOOTHING * deviation
+
+
+def _images(laws: Sequence[Law], terms: Terms, variance: float) -> float:
+    """At least the probability of noise beyond `_IMAGE`; none if it is far below `_SLACK`.
+
+    Proof: as in ``quick``, at one t; else Chebyshev's inequality. Rare noise, of which the few that
+        are not zero lie hundreds of deviations out, needs it.
+    """
+    proxy, heaviest = _spread(laws, np.array([np.abs(x).max(initial=0.0) for x, _ in terms]))
+    proxy *= variance
+    most = min(heaviest**2, proxy / 2)
+    t = min(20 / math.sqrt(proxy), math.sqrt(0.8 / most)) if most > 0 else 20 / math.sqrt(proxy)
+    y = t * t * most
+    growth = -math.log1p(-y) / y if y > 0 else 1.0
+    cost = proxy / 2 * t * t * growth - t * _IMAGE * math.sqrt(variance)
+    return 0.0 if cost < math.log(_SLACK / 20) else _IMAGE**-2
 
 
 def _log_of_sum(laws: Sequence[Law], terms: Terms, u: Floats) -> Floats:
@@ -171,6 +186,16 @@ def normal(laws: Sequence[Law], deviation: Floats, tail: float) -> Floats:
     added = 8 / math.sqrt(min(_proxy(law) for law in laws))
     quantile = -float(ndtri(tail * float(ndtr(4.0)) / 2))
     return (quantile * math.sqrt(1 + added**2) + 4 * added) * (1 + 1e-9) * deviation
+
+
+def _spread(laws: Sequence[Law], largest: Floats) -> tuple[float, float]:
+    """V of `quick` for noise of variance one, and B."""
+    ratio = max(_proxy(law) / law.variance for law in laws)
+    heaviest = max(
+        float(law.scale) * float(size) if isinstance(law, DiscreteLaplace) else 0.0
+        for law, size in zip(laws, largest, strict=True)
+    )
+    return ratio, heaviest
 
 
 def _proxy(law: Law) -> float:
