@@ -282,6 +282,25 @@ def test_a_public_total_is_answered_exactly():
     assert planned.strategy.by_length(lengths, planned.noise) == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.parametrize("price", [{"epsilon": 500}, {"epsilon": 10**6}, {"rho": 10**4}])
+@pytest.mark.parametrize("strategy", [flat(SIZE), MIXED, haar(SIZE)])
+def test_less_noise_than_doubles_can_tell_leaves_exact_answers(strategy, price):
+    made = RangeDesign(
+        domain=integers(1, SIZE),
+        strategy=strategy,
+        budget=budget(**price),
+        family="laplace" if "epsilon" in price else "gaussian",
+    ).release(COUNTS, bits=seeded(3))
+    assert made.cells == pytest.approx(COUNTS, abs=1e-9)
+    low, high = made.interval(2, 40)
+    assert low <= TRUTH[40] - TRUTH[1] <= high
+    assert high - low < 1e-6
+    assert made.std(2, 40) < 1e-10
+    assert (made.cdf().high >= TRUTH[1:]).all()
+    assert made.quantile(0.5).label == 1 + np.searchsorted(TRUTH[1:], TRUTH[-1] / 2)
+    assert made.polished().cells == pytest.approx(COUNTS, abs=1e-6)
+
+
 def test_wrong_counts_are_refused_without_showing_them():
     planned = design("flat")
     for counts in (COUNTS[:-1], COUNTS.astype(float), COUNTS.reshape(2, -1)):

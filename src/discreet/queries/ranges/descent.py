@@ -140,9 +140,9 @@ class Descent:
         tail = failure / (len(self.widths) * (self.cells - 1) * len(self.query.levels))
         laws = tuple(law_of(mechanism) for mechanism in self.mechanisms)
         heavy = max(float(max(q, 1 - q)) for q in self.query.levels)
-        most = max(law.variance for law in laws) * self.cells * heavy**2
-        if most == 0:  # less noise than doubles can tell
+        if not any(law.variance for law in laws):  # less noise than doubles can tell
             return 0.0
+        most = float(tails.variances(laws).max()) * self.cells * heavy**2
         found = tails.quick(laws, np.full(len(laws), heavy), np.array([most]), tail)
         return float(found[0])
 

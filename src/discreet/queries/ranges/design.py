@@ -19,6 +19,7 @@ from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.law import Floats, Ints
 from discreet.queries.budget import Budget, Noise
+from discreet.queries.ranges import tails
 from discreet.queries.ranges.boxes import Boxes
 from discreet.queries.ranges.domain import Domain
 from discreet.queries.ranges.noise import Family, spent
@@ -70,7 +71,7 @@ class Design:
     @cached_property
     def noise(self) -> Floats:
         """The exact variance of the noise of each group."""
-        return np.array([law.variance for law in self.laws])
+        return tails.variances(self.laws)
 
     def measured(self, cells: Ints, bits: Bits | None) -> dict[str, Any]:
         """The fields of a release: noisy integers, with all that is known of them."""

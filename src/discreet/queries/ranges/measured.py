@@ -122,7 +122,7 @@ class Measured(ABC):
 
     @cached_property
     def _noise(self) -> Floats:
-        return np.array([law.variance for law in self.laws])
+        return tails.variances(self.laws)
 
     @cached_property
     def _rounding(self) -> float:

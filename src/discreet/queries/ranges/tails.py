@@ -35,8 +35,14 @@ _PROBES, _GONE = 48, 60.0
 _BATCH = 1 << 15
 _MANY = 4096
 _FAR = 16.0
+_LEAST = 1e-100
 _IMAGE = 200.0
 """Deviations: only noise beyond them can be taken for noise that is within `_FAR`."""
+
+
+def variances(laws: Sequence[Law]) -> Floats:
+    """Of the noise of each law; so little that doubles have none is rounded up, to divide by it."""
+    return np.array([max(law.variance, _LEAST) for law in laws])
 
 
 def quick(laws: Sequence[Law], largest: Floats, variance: Floats, tail: float) -> Floats:
@@ -52,7 +58,7 @@ def quick(laws: Sequence[Law], largest: Floats, variance: Floats, tail: float) -
         y, which is at most ``t^2 B^2``; at most ``u^2 s^2 / 2`` for discrete Gaussians (Canonne,
         Kamath, Steinke 2020, Cor. 17). Then Markov's inequality for ``exp(tZ)``, on both sides.
     Source: docs/theory/ranges.md.
-    Needs: ``largest`` bounds the weights of each law; ``variance`` is exact.
+    Needs: ``largest`` bounds the weights of each law; ``variance`` is that of `variances`.
     """
     if np.size(variance) > _MANY:  # widths grow with the variance: look them up, rounded up
         positive = variance[variance > 0]
@@ -190,7 +196,7 @@ def normal(laws: Sequence[Law], deviation: Floats, tail: float) -> Floats:
 
 def _spread(laws: Sequence[Law], largest: Floats) -> tuple[float, float]:
     """V of `quick` for noise of variance one, and B."""
-    ratio = max(_proxy(law) / law.variance for law in laws)
+    ratio = max(_proxy(law) / each for law, each in zip(laws, variances(laws), strict=True))
     heaviest = max(
         float(law.scale) * float(size) if isinstance(law, DiscreteLaplace) else 0.0
         for law, size in zip(laws, largest, strict=True)

@@ -25,7 +25,7 @@ def half_widths(
     Proof: `tails.quick`, `tails.normal` and `tails.close` are valid, and so is the smallest.
     Source: docs/theory/ranges.md.
     """
-    noise = np.array([law.variance for law in laws])
+    noise = tails.variances(laws)
     variance = strategy.variance(a, b, noise)
     width = tails.quick(laws, strategy.largest_weights(noise), variance, tail)
     if tails.fine(laws):
