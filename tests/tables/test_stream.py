@@ -182,6 +182,18 @@ def test_of_each_unit_the_first_events_count(tmp_path):
     file.close()
 
 
+@pytest.mark.parametrize("unit", [7, 8])
+def test_whether_an_event_is_refused_does_not_tell_whose_are_used_up(unit):
+    # Of 7 nothing is counted any more, of 8 all: both are late, or of no key.
+    for keys, late in ((None, {}), (["a", "b"], {"keys": [2]}), (["a", "b"], {"keys": [0, 1]})):
+        file = exact(None, horizon=9, keys=keys)
+        first = {} if keys is None else {"keys": [0]}
+        file.events([1], units=[7], end=1, bits=seeded(1), **first)
+        with pytest.raises(OutOfDomain):
+            file.events([1 if keys is None else 2], units=[unit], end=2, bits=seeded(1), **late)
+        assert file.steps == 1
+
+
 def test_without_one_unit_the_counts_move_by_at_most_its_limit():
     """All neighbours of some random streams: remove a unit, and count what changed."""
     rng = np.random.default_rng(1)

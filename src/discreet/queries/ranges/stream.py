@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from discreet.core import check
 from discreet.core.errors import InvalidArgument, OutOfDomain
@@ -173,11 +173,20 @@ def checked(plan: StreamPlan, counts: ArrayLike) -> Ints:
     return cut
 
 
-def tally(plan: StreamPlan, steps: ArrayLike, *, after: int, keys: Any = None, end: int) -> Ints:
+def tally(
+    plan: StreamPlan,
+    steps: ArrayLike,
+    *,
+    after: int,
+    keys: Any = None,
+    end: int,
+    kept: NDArray[np.bool_] | None = None,
+) -> Ints:
     """Count events into steps: ``counts`` of the steps after ``after`` up to ``end``.
 
     ``steps`` says for each event to which step it belongs, ``keys`` to which key of the plan (by
-    its place among them).
+    its place among them). Of all that are checked only those that are ``kept`` are counted: an
+    error must not tell which they are.
     """
     at = np.asarray(steps)
     if at.ndim != 1 or (at.size and at.dtype.kind not in "iu"):
@@ -188,16 +197,16 @@ def tally(plan: StreamPlan, steps: ArrayLike, *, after: int, keys: Any = None, e
     if (keys is None) != (plan.keys is None):
         raise InvalidArgument("keys must be given if the plan has keys, and only then.")
     places = at.astype(np.int64) - after - 1
+    some = slice(None) if kept is None else kept
     if keys is None:
-        return np.bincount(places, minlength=end - after)
+        return np.bincount(places[some], minlength=end - after)
     lane = np.asarray(keys)
     if lane.shape != at.shape or (lane.size and lane.dtype.kind not in "iu"):
         raise OutOfDomain("keys must be places among the plan's keys, one for each event.")
     if lane.size and (lane.min() < 0 or lane.max() >= plan.lanes):
         raise OutOfDomain("keys must be places among the plan's keys, one for each event.")
-    flat = np.bincount(
-        places * plan.lanes + lane.astype(np.int64), minlength=(end - after) * plan.lanes
-    )
+    both = (places * plan.lanes + lane.astype(np.int64))[some]
+    flat = np.bincount(both, minlength=(end - after) * plan.lanes)
     return flat.reshape(-1, plan.lanes)
 
 

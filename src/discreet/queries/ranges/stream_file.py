@@ -97,12 +97,11 @@ class StreamFile:
             raise InvalidArgument("units must be given if the stream limits units, and only then.")
         with self._turn():
             at = np.asarray(steps)
-            lanes = None if keys is None else np.asarray(keys)
+            kept: Flags | None = None
             used: list[tuple[Unit, int]] = []
             if units is not None:
                 kept, used = self._limit(np.asarray(units), at)
-                at, lanes = at[kept], None if lanes is None else lanes[kept]
-            counts = tally(self.plan, at, after=self._state.step, keys=lanes, end=end)
+            counts = tally(self.plan, at, after=self._state.step, keys=keys, end=end, kept=kept)
             return self._feed(counts, bits, used=used)
 
     def close(self) -> None:
@@ -173,7 +172,8 @@ class StreamFile:
 
     def _limit(self, units: Array, steps: Array) -> tuple[Flags, list[tuple[Unit, int]]]:
         """Which events stay, the first of each unit, and how many each unit has had since."""
-        if units.shape != steps.shape or (units.size and units.dtype.kind not in "iuU"):
+        named = not units.size or units.dtype.kind in "iuU"
+        if units.ndim != 1 or units.shape != steps.shape or not named:
             raise OutOfDomain("units must be whole numbers or texts, one for each event.")
         names, inverse, numbers = np.unique(units, return_inverse=True, return_counts=True)
         listed: list[Unit] = names.tolist()
