@@ -82,3 +82,9 @@ def test_wrong_ranges_are_refused(domain, low, high, why):
 def test_wrong_domains_are_refused(make):
     with pytest.raises(InvalidArgument):
         make()
+
+
+@pytest.mark.parametrize("label", ["low", object(), [[0], [1, 2]]])
+def test_ends_of_bins_that_are_no_numbers(label):
+    with pytest.raises(InvalidArgument, match="needs numbers"):
+        d.span(d.bins([0, 1, 2.5]), label, None)

@@ -180,6 +180,8 @@ def test_covariances_and_unions(planned):
     assert overlap == pytest.approx(split)
     with pytest.raises(InvalidArgument, match="disjoint"):
         release.union([(3, 9), (9, 20)])
+    with pytest.raises(InvalidArgument, match="at least one"):
+        release.union([])
 
 
 def test_the_distribution_function_has_a_band_for_all_cells(planned):

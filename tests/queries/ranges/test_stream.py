@@ -203,6 +203,11 @@ def test_events_out_of_place(steps, keys, end, error):
         stream.tally(plan_stream(epsilon=1), steps, after=2, keys=keys, end=end)
 
 
+def test_keys_are_a_list_and_no_text_is_taken_apart():
+    with pytest.raises(InvalidArgument, match="keys must be a list"):
+        plan_stream(epsilon=1, keys="north")
+
+
 def test_keys_out_of_place():
     plan = plan_stream(epsilon=1, keys=["a", "b"])
     for keys in ([2], [-1], [0, 1], ["a"]):

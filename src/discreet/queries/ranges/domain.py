@@ -151,7 +151,10 @@ class Bins:
         return f"{self.size} bins of {self.edges[0]:g} .. {self.edges[-1]:g}"
 
     def _edge(self, labels: Any) -> Ints:
-        values = np.asarray(labels, dtype=np.float64)
+        try:
+            values = np.asarray(labels, dtype=np.float64)
+        except (ValueError, TypeError):
+            raise InvalidArgument("a range of bins needs numbers, its edges.") from None
         found = np.searchsorted(self._array, values)
         if (self._array[np.minimum(found, self.size)] != values).any():
             raise InvalidArgument("a range of bins must start and end at declared edges.")

@@ -286,7 +286,7 @@ def plan_stream(
         raise InvalidArgument("Give horizon or window: a window slides on without end.")
     names = None
     if keys is not None:
-        names = tuple(str(key) for key in keys)
+        names = tuple(str(key) for key in check.listed("keys", keys))
         if not names or len(set(names)) < len(names):
             raise InvalidArgument("keys must be different names, at least one.")
     return StreamPlan(
