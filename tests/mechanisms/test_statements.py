@@ -122,7 +122,7 @@ def test_noise_says_what_it_is():
     on = f"integers with scale 1, or reals in steps of {pure.grid.step:.3g} with scale 1"
     assert repr(pure) == f"laplace(epsilon 1, {unit}; std {pure.std:.4g}; on {on})"
     on = f"integers with sigma 1, or reals in steps of {rho.grid.step:.3g} with sigma 1"
-    assert repr(rho) == f"gaussian({rho.guarantee!r}; std {rho.std:.4g}; on {on})"
+    assert repr(rho) == f"gaussian(rho 0.5, {unit}; std {rho.std:.4g}; on {on})"
     both = discreet.gaussian(sensitivity=1, epsilon=1, delta=1e-6)
     assert repr(both).startswith(f"gaussian(epsilon 1, delta 1e-06, {unit}; std ")
     cut = discreet.truncated_laplace(sensitivity=0.5, epsilon=1, delta=1e-3)

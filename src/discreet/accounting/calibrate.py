@@ -20,9 +20,7 @@ from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.events import Event
 from discreet.core.exact import round_up
 
-Family: TypeAlias = Literal[
-    "laplace", "gaussian", "discrete laplace", "discrete gaussian", "truncated laplace"
-]
+Family: TypeAlias = Literal["laplace", "gaussian", "discrete laplace", "discrete gaussian"]
 Target: TypeAlias = Guarantee | tuple[float, float]
 
 _PRECISION = 1e-9
@@ -47,7 +45,7 @@ def calibrate(
     """
     shift = check.positive("sensitivity", sensitivity)
     uses = check.count("count", count)
-    make = _event_maker(family, shift, check.count("dimension", dimension), target)
+    make = _event_maker(family, shift, check.count("dimension", dimension))
     exact = _closed_form(family, shift, uses, target)
     if exact is not None:
         return exact
@@ -70,26 +68,20 @@ def smallest_scale(
     return _bisect(lambda scale: meets(events.repeat(make(scale), count)), start=start)
 
 
-def _event_maker(
-    family: Family, shift: Fraction, dimension: int, target: Target
-) -> Callable[[Fraction], Event]:
+def _event_maker(family: Family, shift: Fraction, dimension: int) -> Callable[[Fraction], Event]:
     if family == "laplace":
         return lambda scale: events.LaplaceNoise(scale / shift)
     if family == "gaussian":
         return lambda scale: events.GaussianNoise(scale / shift)
     if family == "discrete gaussian":
         return lambda sigma: events.DiscreteGaussian(sigma**2, shift**2, dimension)
-    if family in ("discrete laplace", "truncated laplace"):
+    if family == "discrete laplace":
         if shift.denominator != 1:
             raise InvalidArgument(f"sensitivity must be whole for {family}, got {shift}.")
         moved = int(shift)
-        if family == "discrete laplace":
-            return lambda scale: events.DiscreteLaplace(scale, moved)
-        bound = truncation(target, sensitivity=moved)
-        return lambda scale: events.TruncatedLaplace(scale, moved, bound)
+        return lambda scale: events.DiscreteLaplace(scale, moved)
     raise InvalidArgument(
-        f"family must be laplace, gaussian, discrete laplace, discrete gaussian or "
-        f"truncated laplace, got {family!r}."
+        f"family must be laplace, gaussian, discrete laplace or discrete gaussian, got {family!r}."
     )
 
 
