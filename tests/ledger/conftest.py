@@ -2,6 +2,8 @@
 
 import pytest
 
+import discreet
+
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def url(request, tmp_path):
@@ -29,3 +31,14 @@ def raw(url):
         connection.execute("SET session_replication_role = replica")
     yield connection
     connection.close()
+
+
+@pytest.fixture
+def ledger(url):
+    with discreet.Ledger(url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def account(ledger):
+    return ledger.account("survey", limit=discreet.pure(1))

@@ -5,13 +5,6 @@ import pytest
 import discreet
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.course import course
-from discreet.ledger.ledger import Ledger
-
-
-@pytest.fixture
-def ledger(url):
-    with Ledger(url) as found:
-        yield found
 
 
 def test_the_same_request_is_one_reservation(ledger):

@@ -26,12 +26,6 @@ LEVELS = ["strict", "open", "open", "strict"]
 
 
 @pytest.fixture
-def ledger(url):
-    with discreet.Ledger(url) as found:
-        yield found
-
-
-@pytest.fixture
 def crowd(ledger):
     return ledger.crowd("survey", limits=LIMITS, members=MEMBERS, levels=LEVELS)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -115,7 +114,7 @@ class Account:
     def history(self) -> tuple[Entry, ...]:
         """Every entry, oldest first."""
         with self._store.read() as session:
-            return tuple(read_entries(session, self._own.id, self.relation))
+            return tuple(journal.entries(session, self._own.id, self.relation))
 
     def affords(self, guarantee: Guarantee) -> bool:
         """Whether a charge would be granted now, on every level; nothing is spent or promised."""
@@ -385,20 +384,3 @@ class Reservation:
         # The error that ended the block matters more than the note about it.
         with suppress(InvalidArgument, StoreFailure):
             self.settle("failed")
-
-
-def read_entries(session: Session, number: int, relation: Relation) -> Iterator[Entry]:
-    """The entries of an account with the outcome of each reservation."""
-    outcomes = {
-        settles: json.loads(text)["outcome"]
-        for (settles, text) in session.run(
-            "SELECT settles, content FROM entries WHERE account = ? AND settles IS NOT NULL",
-            number,
-        )
-    }
-    for sequence, text, found, _, _ in journal.chain(session, number):
-        content = json.loads(text)
-        outcome = content.get("outcome")
-        if content["kind"] in ("charge", "reserve") and "origin" not in content:
-            outcome = outcomes.get(sequence, "open" if content["kind"] == "reserve" else "released")
-        yield journal.entry(content, found, relation=relation, outcome=outcome)

@@ -8,7 +8,6 @@ import json
 
 from discreet.accounting.guarantee import Guarantee, describe
 from discreet.ledger import crowd_rows, journal
-from discreet.ledger.account import read_entries
 from discreet.ledger.store import Session
 
 VERSION = 1
@@ -75,7 +74,7 @@ def as_csv(session: Session) -> str:
     writer.writerow(_COLUMNS)
     for row in journal.everything(session):
         relation = Guarantee.from_json(row.allowance).relation
-        for entry in read_entries(session, row.id, relation):
+        for entry in journal.entries(session, row.id, relation):
             cost = "" if entry.guarantee is None else describe(entry.guarantee.event)
             writer.writerow(
                 (

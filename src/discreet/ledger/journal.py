@@ -268,6 +268,29 @@ def chain(session: Session, number: int) -> Iterator[tuple[Any, ...]]:
         last = page[-1][0]
 
 
+def entries(session: Session, number: int, relation: Relation) -> Iterator[Entry]:
+    """The entries of an account with the outcome of each reservation."""
+    try:
+        outcomes = {
+            settles: json.loads(text)["outcome"]
+            for (settles, text) in session.run(
+                "SELECT settles, content FROM entries WHERE account = ? AND settles IS NOT NULL",
+                number,
+            )
+        }
+        for sequence, text, found, _, _ in chain(session, number):
+            content = json.loads(text)
+            outcome = content.get("outcome")
+            if content["kind"] in ("charge", "reserve") and "origin" not in content:
+                waits = "open" if content["kind"] == "reserve" else "released"
+                outcome = outcomes.get(sequence, waits)
+            yield entry(content, found, relation=relation, outcome=outcome)
+    except UNREADABLE as error:
+        if isinstance(error, PrivacyError):
+            raise
+        raise StoreFailure("An entry of the account cannot be read. Run Ledger.verify().") from None
+
+
 def entry(content: Content, found: str, *, relation: Relation, outcome: Any) -> Entry:
     """What people read of an entry."""
     event = content.get("event")
