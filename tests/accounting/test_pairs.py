@@ -191,6 +191,8 @@ def test_a_draw_without_replacement_is_symmetric(rate):
     assert spread == pytest.approx(-spread[::-1])
     assert spread[-1] == pytest.approx(math.log(1 - rate + rate * math.exp(1.5)))
     whole = WithoutReplacementPair(1.0, inner)
+    near = np.array([-0.4, 0.0, 0.7])
+    assert pairs.delta(whole, near).tolist() == pairs.delta(inner, near).tolist()
     same(whole.tails(LOSSES), [getattr(inner.tails(LOSSES), n) for n in pairs.Tails.__slots__])
 
 

@@ -1,5 +1,6 @@
 """Checks at their ends: what is just allowed, and what is just not."""
 
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -198,3 +199,12 @@ def test_maps_are_maps():
     assert check.mapped("columns", given) is given
     with pytest.raises(InvalidArgument, match=r"columns must be a dict, got list\."):
         check.mapped("columns", ["a"])
+
+
+def test_decimals_that_no_memory_holds_are_refused():
+    assert check.finite("x", Decimal("1E-4000")) == Fraction(1, 10**4000)
+    for endless in ("1E-4001", "1E+99999999"):
+        with pytest.raises(InvalidArgument, match=r"x must have at most 4,000 digits"):
+            check.finite("x", Decimal(endless))
+    with pytest.raises(InvalidArgument, match=r"x must be finite, got sNaN"):
+        check.finite("x", Decimal("sNaN"))

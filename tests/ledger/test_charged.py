@@ -3,7 +3,7 @@
 import pytest
 
 import discreet
-from discreet.core.errors import NotCertified
+from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.ledger.charged import charged
 from discreet.noise.bits import seeded, system
 
@@ -29,3 +29,8 @@ def test_seeded_bits_are_refused_and_cost_nothing(account):
     with pytest.raises(NotCertified):
         charged(account, discreet.pure(1), label="seeded", bits=seeded(1))
     assert account.spent.epsilon(0) == 0
+
+
+def test_what_is_no_account_is_refused():
+    with pytest.raises(InvalidArgument, match="account must come from a ledger.*got str"):
+        charged("survey", discreet.pure(1), label="x", bits=system())

@@ -88,6 +88,12 @@ def test_an_account_under_itself_or_under_none_that_exists_is_found(ledger, raw,
         ledger.account("child")
 
 
+def test_an_account_that_is_gone_is_told(ledger, account, raw):
+    raw.execute("DELETE FROM accounts")
+    with pytest.raises(StoreFailure, match=r"is gone from the ledger. Run Ledger.verify"):
+        account.charge(TENTH, label="x")
+
+
 def test_numbers_that_are_none_are_found(ledger, filled, raw):
     """A denominator of nothing is no reason to stop looking."""
     raw.execute("UPDATE entries SET content = replace(content, '1/2', '1/0')")

@@ -24,9 +24,8 @@ _K = TypeVar("_K")
 def finite(name: str, value: object) -> Fraction:
     """A finite rational, or an error that names the argument."""
     number = _number(name, value)
-    if isinstance(number, Decimal) and number.is_snan():
-        raise InvalidArgument(f"{name} must be finite, got {number}.")
-    if isinstance(number, (float, Decimal)) and not math.isfinite(number):
+    endless = isinstance(number, float) and not math.isfinite(number)
+    if endless or (isinstance(number, Decimal) and not number.is_finite()):
         raise InvalidArgument(f"{name} must be finite, got {number}.")
     if isinstance(number, Decimal) and abs(number.adjusted()) > _MOST_DIGITS:
         raise InvalidArgument(f"{name} must have at most {_MOST_DIGITS:,} digits, got {number}.")

@@ -289,3 +289,8 @@ def test_what_is_refused():
         l_osue(categories=4, epsilon=1, permanent="1e9999999")
     with pytest.raises(OutOfDomain, match="rows of 1 bytes"):
         rappor(categories=4, epsilon=1, permanent=2).report(np.zeros((1, 2), dtype=np.uint8))
+
+
+def test_a_client_with_a_memory_needs_a_plan_to_remember():
+    with pytest.raises(InvalidArgument, match="plan must be of permanent responses.*got"):
+        MemoisedClient(grr(categories=3, epsilon=1), budget=1)

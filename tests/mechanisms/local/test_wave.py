@@ -13,7 +13,7 @@ from scipy import optimize, stats
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
 from discreet.local.aggregate import Aggregate
 from discreet.local.catalogue import from_description
-from discreet.mechanisms.local.distribution import Distribution
+from discreet.mechanisms.local.distribution import Bootstrap, Distribution
 from discreet.mechanisms.local.reconstruct import fit
 from discreet.mechanisms.local.wave import half_width, square_wave
 from discreet.mechanisms.local.window import Window
@@ -299,3 +299,14 @@ def test_errors_of_ranges_are_those_known_on_smooth_data(kind, epsilon, smooth, 
         assert seen.error == pytest.approx(known, rel=0.45)
         if is_smooth:
             assert seen.error <= 0.35 * tree
+
+
+def test_a_distribution_says_what_it_is():
+    made = square_wave(cells=4, epsilon=1, lower=0, upper=8)
+    found = Aggregate(made).add(made.encode([1.0, 2.0, 7.0], bits=seeded(1))).estimate()
+    found = dataclasses.replace(found, converged=True)
+    assert repr(found) == (f"Distribution(4 cells from 0 to 8, mean {found.mean:.4g}, 3 reports)")
+    assert repr(dataclasses.replace(found, converged=False)).endswith("3 reports, not settled)")
+    assert repr(Bootstrap(estimate=found, replicates=(found,))) == (
+        f"Bootstrap({found!r}, 1 replicates)"
+    )
