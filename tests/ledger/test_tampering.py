@@ -100,7 +100,9 @@ def test_numbers_that_are_none_are_found(ledger, filled, raw):
     assert any("cannot be read" in problem for problem in ledger.verify().problems)
 
 
-@pytest.mark.parametrize("content", ["'5'", "substr(content, 1, 40)", "'{}'"])
+@pytest.mark.parametrize(
+    "content", ["'5'", "substr(content, 1, 40)", "'{}'", "replace(content, '1/10', '1/0')"]
+)
 def test_damaged_entries_are_not_listed_as_if_they_were_whole(ledger, filled, raw, content):
     raw.execute(f"UPDATE entries SET content = {content} WHERE sequence = 2")
     with pytest.raises(StoreFailure, match=r"cannot be read. Run Ledger.verify"):

@@ -286,9 +286,8 @@ def entries(session: Session, number: int, relation: Relation) -> Iterator[Entry
                 outcome = outcomes.get(sequence, waits)
             yield entry(content, found, relation=relation, outcome=outcome)
     except UNREADABLE as error:
-        if isinstance(error, PrivacyError):
-            raise
-        raise StoreFailure("An entry of the account cannot be read. Run Ledger.verify().") from None
+        damaged = StoreFailure("An entry of the account cannot be read. Run Ledger.verify().")
+        raise error if isinstance(error, StoreFailure) else damaged from None
 
 
 def entry(content: Content, found: str, *, relation: Relation, outcome: Any) -> Entry:
