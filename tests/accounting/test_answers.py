@@ -126,10 +126,10 @@ GIVEN = {
 
 def check(name):
     found = answers(EVENTS[name])
-    # The grid of a sum within a sample is searched for, and the last digits of a processor decide
-    # where that ends; every grid is valid.
-    near = 1e-6 if name == "sampled whole" else 1e-8
-    assert found == pytest.approx(GIVEN[name], rel=near, abs=1e-15)
+    # One number came out 2.8e-8 larger on another machine, from the same code; why is not known.
+    near = 1e-7 if name == "sampled whole" else 1e-8
+    assert found[0] == pytest.approx(GIVEN[name][0], rel=near, abs=1e-15)
+    assert found[1:] == pytest.approx(GIVEN[name][1:], rel=1e-8, abs=1e-15)
     high, low, above, below, _ = found
     assert low <= high
     assert below <= above
