@@ -124,10 +124,14 @@ GIVEN = {
 }
 
 
+LAST_DIGITS = 1e-6
+
+
 def check(name):
     found = answers(EVENTS[name])
-    # One number came out 2.8e-8 larger on another machine, from the same code; why is not known.
-    near = 1e-7 if name == "sampled whole" else 1e-8
+    # A sum inside of a sample is set on a grid by a Fourier transform, whose last digits differ
+    # between machines; the test below holds how far they carry.
+    near = LAST_DIGITS if name == "sampled whole" else 1e-8
     assert found[0] == pytest.approx(GIVEN[name][0], rel=near, abs=1e-15)
     assert found[1:] == pytest.approx(GIVEN[name][1:], rel=1e-8, abs=1e-15)
     high, low, above, below, _ = found
@@ -147,6 +151,16 @@ def test_a_sum_is_worth_what_it_was(name):
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_sample_is_worth_what_it_was(name):
     check(name)
+
+
+def test_the_last_digit_of_an_input_carries_so_far():
+    whole, _, _, _, _ = answers(EVENTS["sampled whole"])
+    moved = []
+    for far in (F(-1, 10**15), F(1, 10**15), F(1, 10**13)):
+        near = Composed(((LaplaceNoise(4 + far), 2), (GaussianNoise(4 - far), 3)))
+        event = repeat(Sampled(F(1, 2), near), 2)
+        moved.append(abs(numeric.epsilon(event, delta=1e-6, side="upper") / whole - 1))
+    assert 1e-9 < max(moved) < LAST_DIGITS
 
 
 @pytest.mark.parametrize("name", SHUFFLES)

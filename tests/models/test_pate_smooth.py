@@ -257,9 +257,19 @@ def test_labels_are_drawn_after_the_test():
     assert drawn == [40]
 
 
+def test_a_test_asks_at_most_what_was_planned():
+    """More items than questions are cut, as by every plan: what is paid covers no more."""
+    plan = proposal()
+    more = np.vstack([CLEAR, HARD])
+    assert np.array_equal(
+        plan.run(more, bits=seeded(3)).labels, plan.run(CLEAR, bits=seeded(3)).labels
+    )
+    assert len(plan.run(CLEAR[:7], bits=seeded(3)).labels) == 7
+
+
 def test_bad_input_is_named():
-    with pytest.raises(InvalidArgument, match="rows"):
-        proposal().run(CLEAR[1:])
+    with pytest.raises(InvalidArgument, match="column for each of 3 classes"):
+        proposal().run(CLEAR[:, 1:])
     with pytest.raises(InvalidArgument, match="order"):
         smooth.CostRelease(order=1, b=0.1, sigma=1, tau=1, failure=0.1)
     with pytest.raises(InvalidArgument, match="failure"):

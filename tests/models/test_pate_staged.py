@@ -194,6 +194,18 @@ def test_an_account_pays_for_any_plan_before_a_vote(ensemble, kind, tmp_path, mo
             ensemble.label(ITEMS, plan=plan, account=poor)
 
 
+def test_what_cannot_be_published_is_not_paid(ensemble, tmp_path):
+    """A plan for other questions publishes what it can; teachers that were not trained, nothing."""
+    plan = plans(ensemble)["tested"]
+    with discreet.Ledger(f"sqlite:///{tmp_path}/b.db") as ledger:
+        account = ledger.account("labels", limit=discreet.approx(20, 1e-3))
+        fresh = PrivateEnsemble(GaussianNB(), assignment=ensemble.assignment, classes=2)
+        with pytest.raises(InvalidArgument, match="call fit first"):
+            fresh.label(ITEMS, plan=plan, account=account)
+        assert account.spent.epsilon(1e-4) == 0
+        assert ensemble.label(np.vstack([ITEMS, ITEMS]), plan=plan, account=account).asked == 30
+
+
 def test_a_crowd_refuses_costs_with_a_delta_and_says_what_to_do(ensemble, tmp_path):
     made = plans(ensemble)
     limits = {"open": discreet.zcdp(100), "strict": discreet.zcdp(100)}

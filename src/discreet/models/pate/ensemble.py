@@ -101,12 +101,8 @@ class PrivateEnsemble:
 
     def votes(self, X: ArrayLike) -> NDArray[np.int64]:
         """What every teacher says of every item: private, for `label` and for tests."""
-        if self._teachers is None:
-            raise InvalidArgument("The ensemble has no teachers yet; call fit first.")
-        items = np.asarray(X)
-        said = Parallel(n_jobs=self.n_jobs)(
-            delayed(_said)(teacher, items) for teacher in self._teachers
-        )
+        items, teachers = np.asarray(X), self._taught()
+        said = Parallel(n_jobs=self.n_jobs)(delayed(_said)(teacher, items) for teacher in teachers)
         return np.stack(said, axis=1)
 
     def label(
@@ -126,6 +122,7 @@ class PrivateEnsemble:
         their own, `TestedPlan` or `BitPlan`, takes an account.
         """
         source = source_of(bits)
+        self._taught()
         if plan.assignment is not self.assignment or plan.classes != self.classes:
             raise InvalidArgument("plan must be made for this ensemble's assignment and classes.")
         if crowd is not None:
@@ -148,6 +145,11 @@ class PrivateEnsemble:
                 return plan.publish(said, bits=source)
             counts = counted(said, self.assignment, classes=self.classes)
             return published(counts, plan, bits=source)
+
+    def _taught(self) -> list[Any]:
+        if self._teachers is None:
+            raise InvalidArgument("The ensemble has no teachers yet; call fit first.")
+        return self._teachers
 
     def __repr__(self) -> str:
         return f"PrivateEnsemble({self.assignment.teachers} teachers, {self.classes} classes)"

@@ -88,14 +88,14 @@ class TestedPlan:
     def run(self, counts: ArrayLike, *, bits: Bits | None = None) -> Labels:
         """Labels of the items if the test passes; otherwise none of them is answered.
 
-        ``counts``: units of votes, a row for each public item, ``questions`` in all.
+        ``counts``: units of votes, a row for each public item, in order. Items after the first
+        ``questions`` are not asked; fewer cost less than was planned.
         """
         source = source_of(bits)
         found = as_counts(counts)
-        if found.shape != (self.questions, self.classes):
-            raise InvalidArgument(
-                f"counts must have {self.questions} rows and {self.classes} columns, as planned."
-            )
+        if found.shape[1] != self.classes:
+            raise InvalidArgument(f"counts must have a column for each of {self.classes} classes.")
+        found = found[: self.questions]
         guarantee = self.guarantee
         told = np.flatnonzero(self.rule.ask(found, bits=source))
         labels = np.full(len(found), UNANSWERED, dtype=np.int64)
