@@ -252,6 +252,9 @@ def test_the_best_order_is_near_the_true_one():
     rho = 0.03
     best = renyi.epsilon(Zcdp(F(3, 100)), delta=1e-6)
     assert best == pytest.approx(conversion.zcdp_epsilon_optimal(rho, delta=1e-6), rel=1e-8)
+    for large in (10**5, 60_000):  # orders near the smallest one
+        found = renyi.epsilon(Zcdp(F(large)), delta=1e-6)
+        assert found == pytest.approx(conversion.zcdp_epsilon_optimal(large, delta=1e-6), rel=1e-8)
     assert renyi.epsilon(Zcdp(F(3, 100)), delta=0.0) == math.inf
     found = renyi.delta(Zcdp(F(3, 100)), epsilon=best)
     assert found == pytest.approx(1e-6, rel=1e-6)

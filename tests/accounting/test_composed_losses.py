@@ -156,6 +156,24 @@ def test_what_a_transform_loses(many, other):
     assert found.lost == close(2e-15 + error, rel=1e-9)
 
 
+@pytest.mark.parametrize("count", [2, 7])
+def test_what_a_power_loses(count):
+    """T6 again: forth with the slope of the power, back with its norm, and Chernoff's two ends."""
+    weights = np.random.default_rng(8).dirichlet(np.full(90, 0.1))
+    one = part(weights, tilt=0.8, lost=1e-17)
+    found = pld.power(one, count)
+    size = scipy.fft.next_fast_len(max(found.weights.size, 90), real=True)
+    relative = 8 * 2.0**-53 * math.log2(size)
+    norm = math.sqrt(float((weights**2).sum()))
+    spectrum = np.abs(scipy.fft.rfft(weights, size))
+    slope = np.minimum(spectrum + relative * math.sqrt(size) * norm, 1.0) ** (2 * (count - 1))
+    forth = count * relative * norm * math.sqrt(2 * slope.mean())
+    back = relative * math.sqrt(2 * (spectrum ** (2 * count)).mean())
+    reach = 1 + 1 / (0.8 * 0.25)
+    expected = count * 1e-17 + 4e-15 + (forth + back) * reach
+    assert found.lost == close(expected, rel=1e-9)
+
+
 def test_ends_are_trimmed_to_the_last_weight_that_may_go():
     weights = np.array([3e-16, 5e-16, 4e-16, 0.5, 0.5, 6e-16, 6e-16, 1e-16])
     kept, first = pld._trim(weights)

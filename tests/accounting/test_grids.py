@@ -233,6 +233,7 @@ def test_slack_moves_epsilon_twice_and_delta_once():
     worse = dominating._both((pair, LaplacePair(2.0), 0.0))
     assert float(worse(np.array([0.5]))[0]) == pytest.approx(-math.expm1(-0.75), rel=1e-10)
     assert float(worse(np.array([-50.0]))[0]) == pytest.approx(1)
+    assert float(profile(np.array([-50.0]))[0]) == 1  # slack makes no chance larger than one
 
 
 def test_slack_of_a_sum(monkeypatch):

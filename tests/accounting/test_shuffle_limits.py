@@ -99,6 +99,9 @@ def test_the_largest_local_epsilon_is_the_largest(epsilon, delta, n):
 def test_local_epsilons_at_their_ends():
     # A report that may say anything: one report alone hides nowhere.
     assert shuffle.local_epsilon(0.25, delta=1e-9, reports=1) == 0.25
+    # A delta within a factor of e of that of a report a billionth above the target.
+    near = shuffle.shuffled_delta(np.array([1.0]), local=1 + 1e-9, reports=1)
+    assert shuffle.local_epsilon(1.0, delta=float(near[0]) / 2, reports=1) == 1
     with pytest.raises(Unsupported):
         shuffle.local_epsilon(1.0, delta=1e-3, reports=10, parts=((1, 1, 0),))
     for wrong in ({"epsilon": 0.0}, {"delta": 0.0}, {"delta": 1.0}, {"reports": 0}):

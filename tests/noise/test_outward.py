@@ -76,15 +76,19 @@ def test_bounded(monkeypatch, k):
     enclosed(monkeypatch, bounded, lambda p: law._tail(k, p), value)
 
 
-@pytest.mark.parametrize(("k", "tread"), [(1, 3), (4, 3), (8, 3), (12, 7), (20, 1)])
-def test_staircase(monkeypatch, k, tread):
-    law = Staircase(Fraction(1, 3), shift=7, tread=tread)
+@pytest.mark.parametrize(
+    ("k", "tread", "shift"),
+    [(1, 3, 7), (4, 3, 7), (8, 3, 7), (12, 7, 7), (20, 1, 7), (8, 3, 4), (20, 1, 4)],
+)
+def test_staircase(monkeypatch, k, tread, shift):
+    epsilon = Fraction(1, 3) if shift == 7 else Fraction(8, 5)
+    law = Staircase(epsilon, shift=shift, tread=tread)
 
     def value(found):
-        flights, place = divmod(k, 7)
-        b = found[Fraction(1, 3)]
-        power = found[Fraction(flights, 3)] if flights else Fraction(1)
-        weights = [Fraction(1) if u < tread else b for u in range(7)]
+        flights, place = divmod(k, shift)
+        b = found[epsilon]
+        power = found[epsilon * flights] if flights else Fraction(1)
+        weights = [Fraction(1) if u < tread else b for u in range(shift)]
         flight = sum(weights)
         return power * (sum(weights[place:]) + b * flight / (1 - b)) / (2 * flight / (1 - b) - 1)
 
