@@ -223,11 +223,18 @@ def test_rates_that_no_double_holds():
     assert pure(700).sampled(0.5).epsilon() == 700
 
 
-def test_numbers_that_no_double_holds_are_worth_nothing():
-    huge = Fraction(10) ** 400
-    for guarantee in (pure(huge), gdp(huge), gdp(1e200), zcdp(huge)):
+def test_numbers_that_hardly_a_double_holds_are_worth_nothing():
+    for beyond in (Fraction(10) ** 400, 1e301):
+        for make in (pure, gdp, zcdp):
+            with pytest.raises(InvalidArgument, match="at most 1e300"):
+                make(beyond)
+    huge = Fraction(10) ** 300
+    assert pure(huge).epsilon(1e-6) == 1e300
+    assert 1e300 <= zcdp(huge).epsilon(1e-6) <= 1.02e300
+    for guarantee in (gdp(huge), gdp(1e200)):
         assert guarantee.epsilon(1e-6) == math.inf
         assert guarantee.delta(1) == 1
+    assert pure(huge).delta(1) == zcdp(huge).delta(1) == 1
     assert gdp(1).delta(huge) < 1e-299
     for mu in (1e-320, 1e-200, 1e-20):
         assert 0 < gdp(mu).delta(1) < 1e-299

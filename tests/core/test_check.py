@@ -208,3 +208,39 @@ def test_decimals_that_no_memory_holds_are_refused():
             check.finite("x", Decimal(endless))
     with pytest.raises(InvalidArgument, match=r"x must be finite, got sNaN"):
         check.finite("x", Decimal("sNaN"))
+
+
+def test_numbers_have_sizes_that_doubles_hold():
+    assert check.positive("a", 10**300) == 10**300
+    assert check.positive("a", Fraction(1, 10**307)) == Fraction(1, 10**307)
+    assert check.count("a", 10**300) == 10**300
+    assert check.non_negative("a", 1e-320) > 0  # deltas may be as small as they like
+    for call, wrong in (
+        (check.positive, 10**300 + 1),
+        (check.finite, -(10**300) - 1),
+        (check.positive, Fraction(1, 10**307 + 1)),
+        (check.count, 10**300 + 1),
+    ):
+        with pytest.raises(InvalidArgument, match="a must be at (most|least) 1e"):
+            call("a", wrong)
+
+
+def test_moderate_numbers():
+    for fine in (0, 10**70, -(10**70), Fraction(1, 10**70)):
+        assert check.moderate("a", Fraction(fine)) == fine
+    for wrong in (10**70 + 1, -(10**70) - 1, Fraction(1, 10**70 + 1)):
+        with pytest.raises(InvalidArgument, match="change the unit"):
+            check.moderate("a", Fraction(wrong))
+
+
+def test_flags_and_lists_without_axes():
+    assert check.flag("a", True) is True
+    assert check.flag("a", np.bool_(False)) is False
+    for wrong in (0, 1, "False", None, np.array([True, False])):
+        with pytest.raises(InvalidArgument, match="a must be True or False"):
+            check.flag("a", wrong)
+    assert check.listed("a", np.array([1, 2])) == (1, 2)
+    with pytest.raises(InvalidArgument, match="a must be a list, got one value"):
+        check.listed("a", np.array(1))
+    with pytest.raises(InvalidArgument, match="must be 'x' or 'y'"):
+        check.one_of("a", np.array(["x", "y"]), ("x", "y"))

@@ -267,7 +267,7 @@ def test_codes_of_many_columns_are_grouped_without_overflow():
             InvalidArgument,
             "'optimal', 'greedy' or 'local'",
         ),
-        (lambda: assess(SIX, quasi="age"), InvalidArgument, "list of names"),
+        (lambda: assess(SIX, quasi="age"), InvalidArgument, "quasi must be a list"),
         (
             lambda: anonymise(
                 pl.DataFrame({name: [1, 2] for name in "abcdefghi"}),

@@ -202,10 +202,10 @@ LAWS = {
 }
 
 
+@pytest.mark.parametrize("scale", [Fraction(200, 7), Fraction(3, 2)])
 @pytest.mark.parametrize("kind", [KINDS[0], KINDS[3], KINDS[8], KINDS[9]], ids=repr)
-def test_draws_follow_their_laws(kind):
+def test_draws_follow_their_laws(kind, scale):
     family = median(**kind).family
-    scale = Fraction(200, 7)
     bits = seeded(11)
     sample = np.array([family.draw(scale, bits) for _ in range(2000)], dtype=np.float64)
 

@@ -256,7 +256,8 @@ def test_what_is_wrong_is_said_before_anything_is_read():
     for changes, words in (
         ({"bounds": None}, "declared"),
         ({"rows": 0}, "positive"),
-        ({"bounds": (-1e308, 1e308)}, "apart"),
+        ({"bounds": (-1e308, 1e308)}, "at most 1e300"),
+        ({"bounds": (-1e200, 1e200)}, "apart"),
         ({"method": "magic"}, "magic"),
         ({"method": "theil_sen"}, "one feature"),
         ({"delta": None}, "delta"),

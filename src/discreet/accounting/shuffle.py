@@ -289,6 +289,8 @@ def local_epsilon(
         found = shuffled_delta(at, local=local, reports=n, parts=described)
         return math.log(max(float(found[0]), 1e-300)) - math.log(wanted)
 
+    if target >= LARGEST:
+        raise Unsupported(f"epsilon must be below {LARGEST:g} to be shared by a shuffle.")
     # A normal law would have this local epsilon, about; look around it.
     low = high = max(target, math.log1p(n * target**2 / (4 * math.log(1 / wanted))))
     while low > target and excess(low) > 0:

@@ -17,6 +17,12 @@ Word = TypeVar("Word")
 _MOST_DIGITS = 4000
 """A few letters of a decimal could ask for a number that no memory holds."""
 
+_LARGEST = Fraction(10) ** 300
+_SMALLEST = Fraction(1, 10**307)
+"""Beyond them no double holds a number, or not all of its digits; forecasts are doubles."""
+
+_MODERATE = Fraction(10) ** 70
+
 _T = TypeVar("_T")
 _K = TypeVar("_K")
 
@@ -29,7 +35,10 @@ def finite(name: str, value: object) -> Fraction:
         raise InvalidArgument(f"{name} must be finite, got {number}.")
     if isinstance(number, Decimal) and abs(number.adjusted()) > _MOST_DIGITS:
         raise InvalidArgument(f"{name} must have at most {_MOST_DIGITS:,} digits, got {number}.")
-    return rational(number)
+    exact = rational(number)
+    if abs(exact) > _LARGEST:
+        raise InvalidArgument(f"{name} must be at most 1e300 in size.")
+    return exact
 
 
 def itself(name: str, value: object) -> Fraction:
@@ -43,6 +52,8 @@ def positive(name: str, value: object) -> Fraction:
     number = finite(name, value)
     if number <= 0:
         raise InvalidArgument(f"{name} must be positive, got {value}.")
+    if number < _SMALLEST:
+        raise InvalidArgument(f"{name} must be at least 1e-307, got {value}.")
     return number
 
 
@@ -73,10 +84,17 @@ def bounds(lower: object, upper: object) -> tuple[Fraction, Fraction]:
     return low, high
 
 
+def moderate(name: str, number: Fraction) -> Fraction:
+    """A number whose fourth power, or its inverse, is still a double; or zero."""
+    if number and not 1 <= abs(number) * _MODERATE <= _MODERATE**2:
+        raise InvalidArgument(f"{name} must lie between 1e-70 and 1e70 in size: change the unit.")
+    return number
+
+
 def one_of(name: str, value: Word, allowed: Iterable[str]) -> Word:
     """One of two or more words."""
     words = tuple(allowed)
-    if value not in words:
+    if not isinstance(value, str) or value not in words:
         *others, last = map(repr, words)
         raise InvalidArgument(f"{name} must be {', '.join(others)} or {last}, got {value!r}.")
     return value
@@ -89,7 +107,16 @@ def count(name: str, value: object, *, minimum: int = 1) -> int:
     number = int(value)
     if number < minimum:
         raise InvalidArgument(f"{name} must be at least {minimum}, got {number}.")
+    if number > _LARGEST:
+        raise InvalidArgument(f"{name} must be at most 1e300.")
     return number
+
+
+def flag(name: str, value: object) -> bool:
+    """True or False themselves: "no" and "False" are true to Python."""
+    if type(value).__name__ not in ("bool", "bool_"):  # NumPy has its own
+        raise InvalidArgument(f"{name} must be True or False, got {type(value).__name__}.")
+    return bool(value)
 
 
 def listed(name: str, values: Iterable[_T]) -> tuple[_T, ...]:
@@ -99,7 +126,10 @@ def listed(name: str, values: Iterable[_T]) -> tuple[_T, ...]:
     """
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InvalidArgument(f"{name} must be a list, got {type(values).__name__}.")
-    return tuple(values)
+    try:
+        return tuple(values)
+    except TypeError as error:  # an array without axes says that it can be iterated
+        raise InvalidArgument(f"{name} must be a list, got one value.") from error
 
 
 def mapped(name: str, values: Mapping[_K, _T]) -> Mapping[_K, _T]:

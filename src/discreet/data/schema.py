@@ -211,12 +211,12 @@ def category(
         raise InvalidArgument("levels must not be empty (empty text is missing) or contain NUL.")
     if any(abs(name) > INT64 for name in names if isinstance(name, int)):
         raise InvalidArgument("levels must lie strictly between -2**63 and 2**63.")
-    if other and OTHER in names:
+    if check.flag("other", other) and OTHER in names:
         raise InvalidArgument(f"levels must not contain {OTHER!r}: it names the remaining values.")
     labels: tuple[Label, ...] = (*names, OTHER) if other else names
     if missing is None:
         code = len(names) if other else 0
-    elif missing in labels and not isinstance(missing, bool):
+    elif isinstance(missing, str | int) and not isinstance(missing, bool) and missing in labels:
         code = labels.index(missing)
     else:
         raise InvalidArgument("missing must be one of the levels.")
@@ -231,8 +231,7 @@ def date(
     missing: dt.date | None = None,
 ) -> Date:
     """Dates and times (UTC) cut to whole days or hours; out of range is missing (lower)."""
-    if step not in ("day", "hour"):
-        raise InvalidArgument("step must be 'day' or 'hour'.")
+    check.one_of("step", step, ("day", "hour"))
     low, high = date_code("lower", lower, step=step), date_code("upper", upper, step=step)
     if low > high:
         raise InvalidArgument(f"lower must not be after upper, got {lower} and {upper}.")

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from discreet.core.check import count, mapped, probability
+from discreet.core.check import count, listed, mapped, one_of, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.disclosure.classes import Flags, Ints, together
@@ -96,9 +96,9 @@ def anonymise(
     """
     wanted = count("k", k)
     share = probability("suppress", suppress)
-    if method not in ("optimal", "greedy", "local"):
-        raise InvalidArgument(f"method must be 'optimal', 'greedy' or 'local', got {method!r}.")
-    table = _checked(frame, quasi, [*sensitive, *keep])
+    one_of("method", method, ("optimal", "greedy", "local"))
+    others = [*listed("sensitive", sensitive), *listed("keep", keep)]
+    table = _checked(frame, quasi, others)
     if 0 < len(table) < wanted:
         raise OutOfDomain("frame must have at least k rows: with fewer, nobody has company.")
     progress("reading")
@@ -111,7 +111,7 @@ def anonymise(
     released = [_released(one, level) for one, level in zip(columns, levels, strict=True)]
     classes = together(released, [_labels(one) for one in columns])
     kept = (classes.sizes >= wanted)[classes.of]
-    shown = [name for name in table.columns if name in {*quasi, *sensitive, *keep}]
+    shown = [name for name in table.columns if name in {*quasi, *others}]
     made = _frame(table.select(shown), coded, released, node, np.flatnonzero(kept))
     return Anonymised(
         frame=made.to_native(),

@@ -176,7 +176,10 @@ def likely_crowd(expected: ArrayLike, *, level: Number = 0.95) -> Floats:
         m below 2 ln(1/alpha) nothing is claimed.
     Source: B12, high-probability companion.
     """
-    mean = np.asarray(expected, dtype=np.float64)
+    try:
+        mean = np.asarray(expected, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise OutOfDomain("expected must hold numbers.") from None
     if not (np.isfinite(mean) & (mean >= 0)).all():
         raise OutOfDomain("expected must hold numbers that are not negative.")
     alpha = 1 - float(probability("level", level, zero=False, one=False))

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count
+from discreet.core.check import count, listed
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.disclosure.classes import Floats, Ints
@@ -78,12 +79,16 @@ def block_pram(blocks: Sequence[tuple[Sequence[int], Sequence[Sequence[Number]]]
     >>> block_pram([([0, 1], [[0.5, 0.5], [0.5, 0.5]]), ([2], [[1]])]).categories
     3
     """
-    codes = [code for group, _ in blocks for code in group]
+    pairs: list[Any] = [listed("blocks", block) for block in listed("blocks", blocks)]
+    if any(len(pair) != 2 for pair in pairs):
+        raise InvalidArgument("blocks must be pairs of codes and their matrix.")
+    groups = [[count("code", code, minimum=0) for code in listed("codes", a)] for a, _ in pairs]
+    codes = [code for group in groups for code in group]
     many = len(codes)
     if sorted(codes) != list(range(many)):
         raise InvalidArgument(f"blocks must hold the codes 0 to {many - 1}, each once.")
     whole = [[Fraction(0)] * many for _ in range(many)]
-    for group, matrix in blocks:
+    for group, (_, matrix) in zip(groups, pairs, strict=True):
         inner = pram(matrix).matrix
         if len(inner) != len(group):
             raise InvalidArgument("the matrix of a block must have a row for each of its codes.")
@@ -95,7 +100,12 @@ def block_pram(blocks: Sequence[tuple[Sequence[int], Sequence[Sequence[Number]]]
 
 def group_sizes(codes: ArrayLike, *, matrix: Pram) -> Ints:
     """Records in each block of a block matrix: the smallest is the k that block PRAM achieves."""
-    array = np.asarray(codes)
+    if not isinstance(matrix, Pram):
+        raise InvalidArgument(f"matrix must be a Pram, got {type(matrix).__name__}.")
+    try:
+        array = np.asarray(codes)
+    except ValueError:  # lists of different lengths
+        array = np.empty(0)
     if array.ndim != 1 or not array.size or array.dtype.kind not in "iu":
         raise OutOfDomain("codes must be a list of at least one whole number.")
     if not 0 <= array.min() <= array.max() < matrix.categories:

@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import listed, probability
+from discreet.core.check import count, listed, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.disclosure.classes import Floats, Ints
@@ -28,6 +28,7 @@ Matrix: TypeAlias = tuple[tuple[Fraction, ...], ...]
 
 _LARGEST = 1 << 62
 _SHOWN = 8
+_MOST_CATEGORIES = 1000
 _CLOSE = Fraction(1, 10**12)
 
 
@@ -201,8 +202,8 @@ def pram(matrix: Sequence[Sequence[Number]]) -> Pram:
 def kept_with(chance: Number, *, categories: int) -> Pram:
     """Each category kept with this chance, else one of the others, all alike."""
     stay = probability("chance", chance)
-    if categories < 2:
-        raise InvalidArgument(f"categories must be at least 2, got {categories}.")
+    if count("categories", categories, minimum=2) > _MOST_CATEGORIES:
+        raise InvalidArgument(f"categories must be at most {_MOST_CATEGORIES}, got {categories}.")
     other = (1 - stay) / (categories - 1)
     return pram([[stay if k == j else other for j in range(categories)] for k in range(categories)])
 

@@ -112,7 +112,7 @@ def sample(name: str, values: ArrayLike) -> Floats:
     """A list of finite numbers, at least one; its content appears in no error."""
     try:
         array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise OutOfDomain(f"{name} must be a list of numbers.") from None
     if array.ndim != 1 or array.size == 0 or not np.isfinite(array).all():
         raise OutOfDomain(f"{name} must be a list of at least one number, all finite.")

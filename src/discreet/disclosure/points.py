@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import count
+from discreet.core.check import count, one_of
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
@@ -110,8 +110,7 @@ def private_points(
     Needs: edges chosen without looking at the data; one row for each person.
     """
     bins = checked_edges(edges)
-    if small not in ("keep", "drop", "merge"):
-        raise InvalidArgument(f"small must be 'keep', 'drop' or 'merge', got {small!r}.")
+    one_of("small", small, ("keep", "drop", "merge"))
     if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
         raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
     moved = 2 if relation is Relation.REPLACE_ONE else 1

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from discreet.core.check import listed
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.disclosure.classes import Classes, Floats, Ints, together
 from discreet.disclosure.hierarchy import distinct, numbers
@@ -120,9 +121,8 @@ def opened(frame: object) -> Frame:
 
 def named(table: Frame, argument: str, columns: Sequence[str]) -> None:
     """Refuse names that are not columns of the table."""
-    if isinstance(columns, str):
-        raise InvalidArgument(f"{argument} must be a list of names, got one text.")
-    missing = [column for column in columns if column not in table.columns]
+    names: tuple[object, ...] = listed(argument, columns)
+    missing = [one for one in names if not isinstance(one, str) or one not in table.columns]
     if missing:
         raise InvalidArgument(f"{argument} names {missing}, which the frame does not have.")
 

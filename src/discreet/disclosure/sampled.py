@@ -32,6 +32,8 @@ from discreet.noise.uniform import bernoulli
 _ROUNDING = 1e-9
 _SMALLEST = 1e-300
 _LONGEST = 1 << 15
+# Beyond it 1 - (1 - rate) e^-epsilon is one in double precision.
+_LARGEST_EPSILON = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +212,8 @@ def published_delta(*, k: int, rate: Number, epsilon: Number) -> float:
 def _checked(k: int, rate: Number, epsilon: Number) -> tuple[Fraction, int, Fraction]:
     share = probability("rate", rate, zero=False, one=False)
     eps = positive("epsilon", epsilon)
+    if eps > _LARGEST_EPSILON:
+        raise InvalidArgument(f"epsilon must be at most {_LARGEST_EPSILON}, got {float(eps):g}.")
     # e^-epsilon <= 1 - rate, decided exactly.
     precision = 64
     low, high = exp_minus(eps, precision)

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
-from discreet.core.check import count, finite
+from discreet.core.check import count, finite, flag, listed, one_of
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.core.relation import Relation
 
 Norm: TypeAlias = Literal["l0", "l1", "l2", "linf"]
+_MOST_ROWS = 100
+
 Data: TypeAlias = tuple[Any, ...]
 Query: TypeAlias = Callable[[Data], Any]
 TOLERANCE = 1e-9
@@ -58,6 +60,9 @@ def true_sensitivity(
         sensitivity over everything else.
     Proof: every pair of neighbours is visited.
     """
+    if not callable(query):
+        raise InvalidArgument(f"query must be a function of the data, got {type(query).__name__}.")
+    one_of("norm", norm, get_args(Norm))
     best = Sensitivity(value=0, left=(), right=(), pairs=0)
     pairs = 0
     answers: dict[Data, tuple[Any, ...]] = {}
@@ -110,13 +115,18 @@ def neighbours(
     values: Iterable[Any], *, rows: int, relation: Relation, ordered: bool = False
 ) -> Iterator[tuple[Data, Data]]:
     """All pairs of neighbouring data sets; unordered ones once, in the order of ``values``."""
-    domain = tuple(dict.fromkeys(values))
+    given = listed("values", values)
+    if not all(isinstance(value, Hashable) for value in given):
+        raise InvalidArgument("values must be numbers, texts or tuples of them.")
+    domain = tuple(dict.fromkeys(given))
     size = count("rows", rows)
+    if size > _MOST_ROWS:
+        raise InvalidArgument(f"rows must be at most {_MOST_ROWS}: all data sets are tried.")
     if not domain:
         raise InvalidArgument("values must not be empty: give what one unit can contribute.")
     if relation is Relation.LOCAL and size != 1:
         raise InvalidArgument(f"rows must be 1 in the local model, got {size}.")
-    if ordered:
+    if flag("ordered", ordered):
         yield from _ordered(domain, size, relation)
         return
     for rest in itertools.combinations_with_replacement(range(len(domain)), size - 1):

@@ -34,8 +34,7 @@ class Collection:
                 "randomiser must be one, such as discreet.local.oue(categories=4, epsilon=1), got "
                 f"{type(self.randomiser).__name__}."
             )
-        check.listed("labels", self.labels)
-        if not self.labels:
+        if not check.listed("labels", self.labels):
             return
         many = getattr(self.randomiser, "categories", None)
         if many is None:

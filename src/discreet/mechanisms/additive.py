@@ -23,7 +23,7 @@ from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
 from discreet.mechanisms import divergence
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
-from discreet.mechanisms.sensitivity import Lattice, lattice
+from discreet.mechanisms.sensitivity import Lattice
 from discreet.mechanisms.values import Released, check_range, clamped, clamped_sum, read
 from discreet.noise.bits import Bits, source_of
 from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
@@ -201,7 +201,6 @@ class Additive(Mechanism):
 
 def needs_integers(integers: OnIntegers | None, on: Lattice | None) -> OnIntegers | None:
     """Refuse a mechanism for integers whose sensitivity is not whole."""
-    lattice(on)
     if on == "integers" and integers is None:
         raise InvalidArgument("on='integers' needs a whole sensitivity (squared, for Gaussian).")
     return integers

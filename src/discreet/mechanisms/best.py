@@ -19,7 +19,7 @@ from discreet.mechanisms.laplace import laplace
 from discreet.mechanisms.loss import LOSSES, WORDS, Loss
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.mechanisms.scalar import Scalar
-from discreet.mechanisms.sensitivity import Lattice, declared, whole
+from discreet.mechanisms.sensitivity import Lattice, declared, lattice, whole
 from discreet.mechanisms.staircase import staircase
 from discreet.mechanisms.truncated import truncated_laplace
 from discreet.mechanisms.values import Released
@@ -115,6 +115,7 @@ def best_additive(
         is in part an event that tells neighbours apart: keep it far below one over the people.
     """
     one_of("loss", loss, LOSSES)
+    lattice(on)
     eps, dlt = positive("epsilon", epsilon), probability("delta", delta, one=False)
     where: Lattice = "reals" if whole(declared(sensitivity)) is None else (on or "integers")
     task = _Task(

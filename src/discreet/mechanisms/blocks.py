@@ -11,13 +11,13 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import bounds, count, finite, positive
+from discreet.core.check import bounds, count, finite, one_of, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.core.grid import exponent_below
@@ -180,15 +180,14 @@ def sample_aggregate(
     if not low <= middle <= high:
         raise InvalidArgument(f"default must lie between lower and upper, got {default}.")
     inner: Additive | Quantile
+    one_of("summary", summary, get_args(Summary))
     if summary == "mean":
         inner = laplace(sensitivity=column.span, epsilon=eps, on="integers", relation=relation)
-    elif summary == "median":
+    else:
         # Whatever the relation of the rows: of the estimates, one is replaced.
         inner = private_quantile(
             lower=low, upper=high, epsilon=eps, grid=grid, relation=Relation.REPLACE_ONE
         )
-    else:
-        raise InvalidArgument(f"summary must be 'mean' or 'median', got {summary!r}.")
     return SampleAggregate(
         estimator=estimator,
         groups=many,

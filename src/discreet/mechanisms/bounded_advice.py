@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from discreet.core.check import finite, one_of
+from discreet.core.check import finite, listed, one_of
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
@@ -169,7 +169,7 @@ def _truths(prior: Prior, mechanism: BoundedLaplace) -> list[float]:
         ends = np.linspace(low, high, _NODES)
         found: list[float] = (ends if prior == "worst" else (ends[:-1] + ends[1:]) / 2).tolist()
         return found
-    values = [float(finite("prior", value)) for value in prior]
+    values = [float(finite("prior", value)) for value in listed("prior", prior)]
     if not values:
         raise InvalidArgument("prior must have at least one likely value.")
     if min(values) < low or max(values) > high:

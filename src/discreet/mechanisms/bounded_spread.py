@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, get_args
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import count, one_of
+from discreet.core.check import count, flag, one_of
 from discreet.core.exact import Number, root_down
 from discreet.core.relation import Relation
 from discreet.mechanisms.bounded import BoundedLaplace, Within, bounded_laplace, clamped, folded
@@ -123,7 +123,7 @@ def private_sd(
     Needs: public bounds and number of rows, at least 2.
     """
     column, square = _prepare(lower, upper, grid, rows)
-    if not direct:
+    if not flag("direct", direct):
         moved = square * (Fraction(1, rows) + _ALLOWANCE)
         inner = _within(method, square * _largest(rows), moved, epsilon, delta)
         return Spread(column=column, rows=rows, inner=inner, takes_root="after")
@@ -151,6 +151,7 @@ def _largest(rows: int) -> Fraction:
 def _within(
     method: Method, upper: Fraction, moved: Fraction, epsilon: Number, delta: Number
 ) -> BoundedLaplace | Within:
+    one_of("method", method, get_args(Method))
     if method == "bounded":
         return bounded_laplace(
             lower=0,
@@ -161,7 +162,6 @@ def _within(
             on="reals",
             relation=Relation.REPLACE_ONE,
         )
-    one_of("method", method, get_args(Method))
     noise = laplace(
         sensitivity=moved,
         epsilon=epsilon,

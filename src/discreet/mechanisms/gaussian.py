@@ -13,7 +13,7 @@ from discreet.core.exact import Number, root_down
 from discreet.core.grid import grid_exponent
 from discreet.core.relation import Relation
 from discreet.mechanisms.additive import Additive, OnGrid, OnIntegers, needs_integers
-from discreet.mechanisms.sensitivity import Lattice, Norm, l2_squared, whole_square
+from discreet.mechanisms.sensitivity import Lattice, Norm, l2_squared, lattice, whole_square
 from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
 
 # 16 deviations before the range of a release is left, and 24 before 64 bits are.
@@ -53,6 +53,7 @@ def gaussian(  # noqa: PLR0913 - four ways to say how much, each named
     >>> m.guarantee.delta(1.0) <= 1e-6
     True
     """
+    lattice(on)
     square = l2_squared(sensitivity, norm=norm, dimension=dimension)
     moved = None if on == "reals" else whole_square(square)
     target = _approx_target(epsilon, delta)

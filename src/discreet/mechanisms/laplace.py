@@ -13,7 +13,7 @@ from discreet.core.exact import Number
 from discreet.core.grid import grid_exponent
 from discreet.core.relation import Relation
 from discreet.mechanisms.additive import Additive, OnGrid, OnIntegers, needs_integers
-from discreet.mechanisms.sensitivity import Lattice, Norm, l1, whole
+from discreet.mechanisms.sensitivity import Lattice, Norm, l1, lattice, whole
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
 
 
@@ -47,6 +47,7 @@ def laplace(  # noqa: PLR0913 - each has a default and a name
     >>> laplace(sensitivity=1, epsilon=0.5).guarantee.epsilon()
     0.5
     """
+    lattice(on)
     moved = l1(sensitivity, norm=norm, dimension=dimension)
     shift = None if on == "reals" else whole(moved)
     if (epsilon is None) == (scale is None):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import positive, probability
+from discreet.core.check import listed, positive, probability
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.exact import Number
 from discreet.core.relation import Relation, trusted
@@ -142,7 +142,8 @@ def private_quantiles(
     >>> private_quantiles([0.25, 0.5, 0.75], lower=0, upper=100, epsilon=1).depth
     2
     """
-    asked = tuple(probability("levels", level, zero=False, one=False) for level in levels)
+    given = listed("levels", levels)
+    asked = tuple(probability("levels", level, zero=False, one=False) for level in given)
     if not asked or len(asked) > _MOST or any(a >= b for a, b in pairwise(asked)):
         raise InvalidArgument("levels must be strictly increasing, from 1 to 1024 of them.")
     trusted(relation)

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import count, positive, probability
+from discreet.core.check import count, flag, positive, probability
 from discreet.core.errors import Unsupported
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
@@ -49,7 +49,7 @@ class Selection(Mechanism):
         """Check the parameters and set the rate: epsilon / (2 shift), or epsilon / shift."""
         scale = Scale.of(sensitivity)
         price = positive("epsilon", epsilon)
-        rate = price / (scale.shift * (1 if monotonic else 2))
+        rate = price / (scale.shift * (1 if flag("monotonic", monotonic) else 2))
         return cls(epsilon=price, scale=scale, rate=rate, monotonic=monotonic, relation=relation)
 
     @property

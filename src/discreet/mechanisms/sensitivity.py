@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
-from discreet.core.check import count, itself, one_of
+from discreet.core.check import count, itself, one_of, positive
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 
@@ -19,10 +19,8 @@ _ROOT_ROUNDING = Fraction(1, 1 << 50)
 
 def declared(sensitivity: Number) -> Fraction:
     """A sensitivity as given: a double stands for itself, it was computed, not typed."""
-    number = itself("sensitivity", sensitivity)
-    if number <= 0:
-        raise InvalidArgument(f"sensitivity must be positive, got {sensitivity}.")
-    return number
+    positive("sensitivity", sensitivity)
+    return itself("sensitivity", sensitivity)
 
 
 def lattice(on: Lattice | None) -> None:
@@ -34,27 +32,23 @@ def lattice(on: Lattice | None) -> None:
 def l1(sensitivity: Number, *, norm: Norm, dimension: int | None) -> Fraction:
     """A bound on the L1 sensitivity: times sqrt(d) from L2, times d from the maximum norm."""
     number = declared(sensitivity)
-    match norm:
+    match one_of("norm", norm, get_args(Norm)):
         case "l1":
             return number
         case "l2":
             return number * _root_up(_dimension(norm, dimension))
         case "linf":
             return number * _dimension(norm, dimension)
-        case _:
-            raise InvalidArgument(f"norm must be 'l1', 'l2' or 'linf', got {norm!r}.")
 
 
 def l2_squared(sensitivity: Number, *, norm: Norm, dimension: int | None) -> Fraction:
     """A bound on the squared L2 sensitivity: L1 bounds it, times d from the maximum norm."""
     square = declared(sensitivity) ** 2
-    match norm:
+    match one_of("norm", norm, get_args(Norm)):
         case "l1" | "l2":
             return square
         case "linf":
             return square * _dimension(norm, dimension)
-        case _:
-            raise InvalidArgument(f"norm must be 'l1', 'l2' or 'linf', got {norm!r}.")
 
 
 def whole(number: Fraction) -> int | None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import count, positive, probability
+from discreet.core.check import count, one_of, positive, probability
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
@@ -209,6 +209,8 @@ def trimmed(
     statistic: Name, rows: int, quantile: Number | None, trim: int | None
 ) -> tuple[Trimmed, str]:
     """The trimmed mean that a median, a quantile or a mean is, and what to call it."""
+    if not isinstance(statistic, str):
+        raise _unknown(statistic)
     if (quantile is not None) != (statistic == "quantile"):
         raise InvalidArgument("quantile is for, and needed by, the statistic 'quantile'.")
     if (trim is not None) != (statistic == "trimmed_mean"):
@@ -222,7 +224,11 @@ def trimmed(
         return Trimmed.quantile(rows, Fraction(1, 2)), "median"
     if statistic == "mean":
         return Trimmed(rows=rows, below=0, above=0), "mean"
-    raise InvalidArgument(
+    raise _unknown(statistic)
+
+
+def _unknown(statistic: object) -> InvalidArgument:
+    return InvalidArgument(
         "statistic must be 'median', 'quantile', 'trimmed_mean', 'mean' or, with smooth noise, "
         f"'variance' or an object with a smooth bound; got {statistic!r}."
     )
@@ -237,6 +243,8 @@ def _statistic(
         raise InvalidArgument("quantile is for 'quantile', trim for 'trimmed_mean'.")
     if isinstance(statistic, str):
         return Variance(rows=rows), "variance"
+    if not isinstance(getattr(statistic, "rows", None), int):
+        raise _unknown(statistic)
     if statistic.rows != rows:
         raise InvalidArgument(f"rows={rows} must be those of the statistic, {statistic.rows}.")
     return statistic, type(statistic).__name__.lower()
@@ -252,7 +260,8 @@ def _family(
 ) -> Family:
     if smoothness is not None and not 0 < smoothness < epsilon:
         raise InvalidArgument(f"smoothness must lie between 0 and epsilon, got {smoothness}.")
-    kind = noise or ("laplace" if delta else "lomax")
+    chosen = "laplace" if delta else "lomax"
+    kind = chosen if noise is None else one_of("noise", noise, get_args(Noise))
     if kind in ("lomax", "cauchy") and delta:
         raise InvalidArgument(f"{kind} noise needs no delta: leave it out.")
     match kind:
@@ -262,11 +271,7 @@ def _family(
             return Gaussian.calibrated(epsilon, delta, smoothness)
         case "cauchy":
             return Cauchy.calibrated(epsilon, smoothness)
-        case "lomax":
+        case _:
             if smoothness is not None:
                 raise InvalidArgument("Lomax noise has smoothness epsilon / order: give order.")
             return Lomax.calibrated(epsilon, count("order", order, minimum=2))
-        case _:
-            raise InvalidArgument(
-                f"noise must be 'laplace', 'gaussian', 'cauchy' or 'lomax', got {noise!r}."
-            )

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import count, positive, probability
+from discreet.core.check import count, flag, positive, probability
 from discreet.core.errors import OutOfDomain
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
@@ -172,7 +172,7 @@ def above_threshold(
         epsilon=positive("epsilon", epsilon),
         scale=Scale.of(sensitivity),
         positives=count("positives", positives),
-        monotonic=monotonic,
+        monotonic=flag("monotonic", monotonic),
         relation=relation,
     )
 

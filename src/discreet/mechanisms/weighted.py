@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import count, positive, probability
+from discreet.core.check import count, listed, positive, probability
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.core.relation import Relation
@@ -184,7 +184,8 @@ def weighted(  # noqa: PLR0913 - each has a default and a name
     dlt = probability("delta", delta, zero=False, one=False)
     if dlt < _SMALLEST_DELTA:
         raise InvalidArgument(f"delta must be at least 2**-1000, got {delta}.")
-    ceilings = (Fraction(1),) if blur is None else tuple(positive("blur", one) for one in blur)
+    given = (Fraction(1),) if blur is None else listed("blur", blur)
+    ceilings = tuple(positive("blur", one) for one in given)
     if not ceilings or min(ceilings) < 1:
         raise InvalidArgument(
             "blur must hold multiples of the global sensitivity, each at least 1: with less than "

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from discreet.core import check
 from discreet.core.errors import InvalidArgument
 from discreet.data.plan import Key
 from discreet.data.schema import Label
@@ -45,16 +46,16 @@ def keys(source: object, *, columns: Sequence[str] = (), other: bool = False) ->
 
     With ``other`` the rows of all keys that are not among them count in one last group.
     """
-    if columns:
+    if names := (columns,) if isinstance(columns, str) else check.listed("columns", columns):
         from discreet.data.public import listed_keys  # noqa: PLC0415 - engines are slow to import
 
-        names = (columns,) if isinstance(columns, str) else tuple(columns)
         return KeySet(keys=listed_keys(source, columns=names), names=names, other=other)
     if isinstance(source, Keyed):
         return KeySet(keys=source.keys, names=source.names, other=other)
     if isinstance(source, str) or not isinstance(source, Iterable):
         raise InvalidArgument("keys must be a list of keys, a release, or a table with columns=.")
-    found = tuple(key if isinstance(key, tuple) else (key,) for key in source)
+    listed = check.listed("keys", source)
+    found = tuple(key if isinstance(key, tuple) else (key,) for key in listed)
     if not all(isinstance(label, Hashable) for key in found for label in key):
         raise InvalidArgument("keys must be values, or tuples of values: one for each of by.")
     return KeySet(keys=found, other=other)

@@ -412,6 +412,9 @@ def test_what_is_no_number_is_refused():
     with pytest.raises(InvalidArgument, match="lower must be below upper"):
         duchi(epsilon=1, lower=1, upper=1)
     for lower, upper in ((-1e308, 1e308), (0, 10**400), (-(10**301), 0)):
+        with pytest.raises(InvalidArgument, match="must be at most 1e300 in size"):
+            duchi(epsilon=1, lower=lower, upper=upper)
+    for lower, upper in ((-6e299, 6e299), (-(10**300), 1)):
         with pytest.raises(InvalidArgument, match="within -1e300"):
             duchi(epsilon=1, lower=lower, upper=upper)
     with pytest.raises(InvalidArgument, match="1e-300 apart"):

@@ -9,7 +9,7 @@ import pytest
 from discreet.core.errors import Unsupported
 from discreet.mechanisms.local import shuffling
 from discreet.mechanisms.local.balanced import balanced
-from discreet.mechanisms.local.hashing import hadamard_response, olh
+from discreet.mechanisms.local.hashing import Hashing, hadamard_response, olh
 from discreet.mechanisms.local.histogram import she
 from discreet.mechanisms.local.longitudinal import rappor
 from discreet.mechanisms.local.memoised_hashing import l_olh
@@ -82,6 +82,12 @@ def test_what_is_derived_is_not_taken_for_known():
         """May report anything."""
 
     assert shuffling.parts(Other(categories=3, epsilon=1)) == ()
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Hashed(Hashing):
+        """May report anything, too."""
+
+    assert shuffling.parts(Hashed(categories=4, epsilon=1, hash_digits=1, kept=1)) == ()
 
 
 @pytest.mark.parametrize("name", ["response", "subsets", "hashing", "oue"])

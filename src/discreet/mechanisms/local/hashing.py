@@ -189,17 +189,18 @@ def olh(*, categories: int, epsilon: Number, hashes: int | None = None, kept: in
         raise InvalidArgument(f"categories must be at most 2**{_MOST_DIGITS}, got {size}.")
     loss = positive("epsilon", epsilon)
     most = min((size - 1).bit_length(), _MOST_HASH_DIGITS)
-    if hashes is None and kept != 1:
+    several = count("kept", kept)
+    if hashes is None and several != 1:
         raise InvalidArgument("kept goes with hashes: give both, or neither.")
     if hashes is None:
         options = [
-            Hashing(categories=size, epsilon=loss, hash_digits=digits, kept=several)
-            for digits, several in _SHAPES
+            Hashing(categories=size, epsilon=loss, hash_digits=digits, kept=chosen)
+            for digits, chosen in _SHAPES
             if digits <= most
         ]
         enough = _NEAR * min(option.contrast_variance() for option in options)
         return next(option for option in options if option.contrast_variance() <= enough)
-    given, several = count("hashes", hashes, minimum=2), count("kept", kept)
+    given = count("hashes", hashes, minimum=2)
     if given & (given - 1) or given > 1 << most:
         raise InvalidArgument(f"hashes must be a power of two from 2 to {1 << most}, got {given}.")
     digits = given.bit_length() - 1

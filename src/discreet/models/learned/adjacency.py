@@ -40,7 +40,8 @@ class Adjacency:
             if run != 1:
                 raise InvalidArgument("group is for a named metric: use WindowGroups here.")
             return cls._from(metric)
-        if metric not in get_args(Level):
+        word: object = metric
+        if not isinstance(word, str) or word not in get_args(Level):
             raise InvalidArgument(
                 f"metric must be 'record', 'attribute', 'count' or a Metric, got {metric!r}."
             )

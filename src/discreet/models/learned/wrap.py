@@ -126,7 +126,7 @@ def _examples(public_inputs: ArrayLike) -> Floats:
     """Public inputs as finite numbers of two or three dimensions."""
     try:
         table = np.asarray(public_inputs, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         table = np.empty(0)
     if table.ndim not in (2, 3) or 0 in table.shape:
         raise InvalidArgument(

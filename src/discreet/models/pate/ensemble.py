@@ -122,9 +122,9 @@ class PrivateEnsemble:
         their own, `TestedPlan` or `BitPlan`, takes an account.
         """
         source = source_of(bits)
-        self._taught()
         if plan.assignment is not self.assignment or plan.classes != self.classes:
             raise InvalidArgument("plan must be made for this ensemble's assignment and classes.")
+        self._taught()
         if crowd is not None:
             if not source.private:
                 raise NotCertified("Labels from seeded bits are not private; nothing was charged.")

@@ -93,10 +93,10 @@ def central_and_local(
     Source: Biswal 2024, section 5.6, corrected: there the cross terms of a square are missing.
     """
     low, high = check.bounds(lower, upper)
-    w = float(high - low)
+    w = float(check.moderate("The distance of lower and upper", high - low))
     n = check.count("rows", rows, minimum=2)
-    price = float(check.positive("epsilon", epsilon))
-    deviation = float(check.non_negative("std", std))
+    price = float(check.moderate("epsilon", check.positive("epsilon", epsilon)))
+    deviation = float(check.moderate("std", check.non_negative("std", std)))
     found = [_mean(w, n, price, deviation), _variance(w, n, price, deviation**2)]
     if deviation > 0:  # a constant column has no density
         found.append(_median(w, n, price, deviation))
@@ -107,10 +107,11 @@ def compare_rows(
     *, lower: Number, upper: Number, rows: Sequence[int], epsilon: Number, std: Number
 ) -> Comparisons:
     """`central_and_local` for several numbers of rows, as one table to print or draw."""
-    if not rows:
+    several = [check.count("rows", n, minimum=2) for n in check.listed("rows", rows)]
+    if not several:
         raise InvalidArgument("rows must be one number of rows or more.")
     setting = {"lower": lower, "upper": upper, "epsilon": epsilon, "std": std}
-    found = [row for n in sorted(rows) for row in central_and_local(rows=n, **setting)]
+    found = [row for n in sorted(several) for row in central_and_local(rows=n, **setting)]
     order = {"mean": 0, "variance": 1, "median": 2}
     return Comparisons(
         rows=tuple(sorted(found, key=lambda row: order[row.statistic])),

@@ -130,7 +130,7 @@ def difference_interval(  # noqa: PLR0913 - each is a public choice with a name
     Source: Welch 1947 (degrees of freedom, from below); docs/theory/intervals.md. C9-C12.
     Needs: bounds, rows and std from elsewhere than the private columns; each at least two rows.
     """
-    if len(rows) != 2:
+    if len(check.listed("rows", rows)) != 2:
         raise InvalidArgument("rows must be two numbers, one for each column.")
     first, second = (check.count("rows", one, minimum=2) for one in rows)
     asked = setting(

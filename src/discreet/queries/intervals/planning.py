@@ -56,7 +56,7 @@ class Setting:
             raise InvalidArgument(
                 f"assume must be 'normal' for method={self.method!r}: it assumes that."
             )
-        guesses = [float(check.positive("std", std))] if std is not None else self._guesses()
+        guesses = [_std(std)] if std is not None else self._guesses()
         about = None if mean is None else float(check.finite("mean", mean))
         plans = [plan for part in self._shares(share) for plan in self._plans(part)]
         if len(plans) == 1:
@@ -170,6 +170,9 @@ def _loss(plan: Studentised, guesses: Sequence[float], mean: float | None) -> fl
 
 def column_of(lower: Number, upper: Number, grid: Number | None, rows: int) -> Column:
     """A column whose sums and squares are exact."""
+    low, high = check.bounds(lower, upper)
+    for number in (low, high, high - low):
+        check.moderate("lower, upper and their distance", number)
     column = Column.of(lower, upper, grid)
     if column.span > LARGEST_SPAN + 1 or column.span * rows > LARGEST_SUM:
         raise InvalidArgument(
@@ -177,3 +180,7 @@ def column_of(lower: Number, upper: Number, grid: Number | None, rows: int) -> C
             "rows: give a coarser one."
         )
     return column
+
+
+def _std(std: Number) -> float:
+    return float(check.moderate("std", check.positive("std", std)))

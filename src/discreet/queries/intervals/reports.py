@@ -60,7 +60,7 @@ def reports_variance(reports: ArrayLike, *, scale: Number) -> float:
 
     Unbiased: the variance of the noise, 2 scale^2, is taken off. It may be negative.
     """
-    noise = float(check.positive("scale", scale))
+    noise = _scale(scale)
     return float(np.var(_numbers("reports", reports, 2), ddof=1)) - 2 * noise**2
 
 
@@ -149,7 +149,7 @@ def reports_quantile(
     inside, numbers = _level(level), _numbers("reports", reports, 2)
     q = float(check.probability("quantile", quantile, zero=False, one=False))
     low, high = map(float, check.bounds(lower, upper))
-    noise = float(check.positive("scale", scale))
+    noise = _scale(scale)
     tail = (1 - inside) / 2
     sure = check.one_of("assume", assume, ("normal", "nothing")) == "nothing"
     h = _window(high - low, noise, len(numbers), tail=tail, sure=sure)
@@ -231,3 +231,7 @@ def _interval(value: float, half: float, level: float, spread: float | None = No
         nominal=level,
         guaranteed=None,
     )
+
+
+def _scale(scale: Number) -> float:
+    return float(check.moderate("scale", check.positive("scale", scale)))

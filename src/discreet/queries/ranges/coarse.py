@@ -12,7 +12,7 @@ from discreet.core import check
 from discreet.core.errors import OutOfDomain
 from discreet.core.exact import Number
 from discreet.noise.law import Ints
-from discreet.queries.ranges.domain import Bins, Domain, Integers, bins, ordered
+from discreet.queries.ranges.domain import Bins, Domain, Integers, bins, declared, ordered
 
 _CELLS_CONSTANT = 10
 
@@ -24,7 +24,7 @@ def coarsened(domain: Domain, *, block: int) -> Domain:
     ``"2024-01-01 .. 2024-01-07"``.
     """
     step = check.count("block", block)
-    starts = range(0, domain.size, step)
+    starts = range(0, declared(domain).size, step)
     match domain:
         case Integers():
             return bins([*(domain.lower + start for start in starts), domain.upper + 1])
@@ -41,12 +41,15 @@ def merged(counts: ArrayLike, *, blocks: Sequence[int]) -> Ints:
 
     Every row still counts in exactly one cell, so sensitivities stay what they are.
     """
-    cells = np.asarray(counts)
-    if cells.dtype.kind not in "iu" or cells.ndim != len(blocks):
-        raise OutOfDomain(f"counts must be an array of integers with {len(blocks)} axes.")
+    steps = [check.count("blocks", block) for block in check.listed("blocks", blocks)]
+    try:
+        cells = np.asarray(counts)
+    except ValueError:  # rows of different lengths
+        cells = np.empty(0)
+    if cells.dtype.kind not in "iu" or cells.ndim != len(steps):
+        raise OutOfDomain(f"counts must be an array of integers with {len(steps)} axes.")
     found: Ints = cells.astype(np.int64)
-    for axis, block in enumerate(blocks):
-        step = check.count("blocks", block)
+    for axis, step in enumerate(steps):
         found = np.add.reduceat(found, np.arange(0, found.shape[axis], step), axis=axis)
     return found
 

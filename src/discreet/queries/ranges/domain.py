@@ -169,6 +169,8 @@ class Ordered:
 
     def __post_init__(self) -> None:
         _sized(len(check.listed("labels", self.labels)))
+        if not all(isinstance(label, str | int) for label in self.labels):
+            raise InvalidArgument("labels must be texts or whole numbers.")
         if len(set(self.labels)) != len(self.labels):
             raise InvalidArgument("labels must differ from each other.")
 

@@ -267,7 +267,10 @@ def _climbed(found: Lattice, shares: Floats) -> tuple[Floats, float]:
     """Change one shape at a time while it helps."""
     shares, cost = _best(found, shares[None])
     while True:
-        better, lower = _best(found, np.array(list(_changes(shares))))
+        changed = list(_changes(shares))
+        if not changed:  # a single cell
+            return shares, cost
+        better, lower = _best(found, np.array(changed))
         if not lower < cost * (1 - _WORTH):
             return shares, cost
         shares, cost = better, lower

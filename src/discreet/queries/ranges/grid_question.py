@@ -150,14 +150,15 @@ def plan_grid(  # noqa: PLR0913 - each has a name, most a default
         rows=rows,
         relation=relation,
         contribution=Contribution(rows=rows_per_unit),
-        data_aware=data_aware,
+        data_aware=check.flag("data_aware", data_aware),
     )
 
 
 def _workload(asked: AskedGrid) -> GridWorkload:
     if isinstance(asked, GridWorkload):
         return asked
-    if asked not in WORKLOADS:
+    word: object = asked
+    if not isinstance(word, str) or word not in WORKLOADS:
         known = ", ".join(WORKLOADS)
         raise InvalidArgument(
             f"workload of a grid must be one of {known}, or made by ranges.grid; got {asked!r}."

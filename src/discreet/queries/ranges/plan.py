@@ -127,6 +127,8 @@ def plan_ranges(
     Needs: a declared domain; ADD_REMOVE or REPLACE_ONE.
     """
     trusted(relation)
+    check.flag("thorough", thorough)
+    check.flag("data_aware", data_aware)
     if rows is not None:
         check.count("rows", rows)
     units = Contribution() if contribution is None else contribution

@@ -28,7 +28,7 @@ from discreet.mechanisms.mechanism import Certificate
 from discreet.noise.bits import Bits
 from discreet.noise.law import Floats, Ints
 from discreet.queries.ranges import domain as domains
-from discreet.queries.ranges.domain import Domain
+from discreet.queries.ranges.domain import Domain, declared
 from discreet.queries.ranges.local.choice import best_oracle
 from discreet.queries.ranges.local.layered import place
 from discreet.queries.ranges.release import Polished
@@ -279,7 +279,7 @@ def adaptive(*, domain: Domain, epsilon: Number, branching: int = 2) -> Adaptive
     Source: Du et al. 2021 (AHEAD). F53, with least squares over all rounds.
     Needs: at least two cells, branching >= 2.
     """
-    if domain.size < 2:
+    if declared(domain).size < 2:
         raise InvalidArgument("domain must have at least two cells.")
     width = count("branching", branching, minimum=2)
     rounds, reached = 0, 1

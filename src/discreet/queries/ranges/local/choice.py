@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
+from discreet.core.check import count, listed, one_of
 from discreet.core.errors import InvalidArgument
 from discreet.mechanisms.local.hashing import hadamard_response, olh
 from discreet.mechanisms.local.oracle import Oracle
@@ -35,9 +36,10 @@ def best_oracle(
 ) -> Oracle:
     """The oracle of least contrast variance, which is all that a level adds to a range. F49."""
     names = (oracle,) if isinstance(oracle, str) else tuple(FACTORIES) if oracle is None else oracle
-    for name in names:
-        if name not in FACTORIES:
-            raise InvalidArgument(f"oracle must be among {', '.join(FACTORIES)}, got {name!r}.")
+    for name in listed("oracle", names) or (None,):
+        one_of("oracle", name, FACTORIES)
+    if report_bits is not None:
+        count("report_bits", report_bits)
     made = [FACTORIES[name](categories=categories, epsilon=epsilon) for name in names]
     # A named oracle is taken as it is; only an open choice has a default length.
     room = LONGEST if report_bits is None and oracle is None else report_bits

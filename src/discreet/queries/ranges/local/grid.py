@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count, positive
+from discreet.core.check import count, mapped, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.exact import Number
 from discreet.mechanisms.local.oracle import Oracle
@@ -27,7 +27,7 @@ from discreet.noise.bits import Bits, source_of
 from discreet.noise.law import Ints
 from discreet.noise.uniform import below
 from discreet.queries.ranges import domain as domains
-from discreet.queries.ranges.domain import Domain
+from discreet.queries.ranges.domain import Domain, declared
 from discreet.queries.ranges.local.agree import GridEstimate, Measured
 from discreet.queries.ranges.local.choice import best_oracle
 from discreet.queries.ranges.local.layered import place
@@ -36,6 +36,7 @@ Group: TypeAlias = tuple[str, ...]
 """The attributes that a report is about: one or two."""
 
 _CHUNK = 1 << 16
+_MOST_EPSILON = 100
 # F55: how uniform the data are within a block of the fine and of the coarse grid.
 _FINE, _COARSE = 0.7, 0.03
 
@@ -178,6 +179,8 @@ def granularity(
     """
     n, eps = count("reports", reports), float(positive("epsilon", epsilon))
     d = count("attributes", attributes, minimum=2)
+    if eps > _MOST_EPSILON:
+        raise InvalidArgument(f"epsilon must be at most {_MOST_EPSILON}, got {epsilon}.")
     groups = d + math.comb(d, 2)
     fine = (n * math.expm1(eps) ** 2 * _FINE**2 / (2 * groups * math.exp(eps))) ** (1 / 3)
     coarse = math.sqrt(2 * _COARSE * math.expm1(eps) * math.sqrt(n / (groups * math.exp(eps))))
@@ -207,9 +210,9 @@ def local_grid(
     Source: Yang, Wang, Li, Zhang, Chen 2020 (HDG). F55.
     Needs: two to sixteen attributes of two cells or more; the coarse grid divides the fine one.
     """
-    if not 2 <= len(attributes) <= 16:
+    if not 2 <= len(mapped("attributes", attributes)) <= 16:
         raise InvalidArgument(f"attributes must name 2 to 16 domains, got {len(attributes)}.")
-    if any(domain.size < 2 for domain in attributes.values()):
+    if any(declared(domain).size < 2 for domain in attributes.values()):
         raise InvalidArgument("attributes must have at least two cells each.")
     if (fine is None or coarse is None) and clients is None:
         raise InvalidArgument("Give the expected number of clients, or both fine and coarse.")

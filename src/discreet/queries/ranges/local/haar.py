@@ -14,7 +14,7 @@ from discreet.core.canonical import read_ratio
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.noise.law import Ints
-from discreet.queries.ranges.domain import Domain, read
+from discreet.queries.ranges.domain import Domain, declared, read
 from discreet.queries.ranges.local.halves import Halves
 from discreet.queries.ranges.local.law import HaarLaw
 from discreet.queries.ranges.local.layered import Layered
@@ -107,7 +107,7 @@ def haar(*, domain: Domain, epsilon: Number, workload: Asked | None = None) -> H
         Lagrange the best p_j go with the root of ``(E_(j-1) - E_j) / 2^j``.
     Source: Kulkarni, Cormode, Srivastava 2018; F51.
     """
-    if domain.size < 2:
+    if declared(domain).size < 2:
         raise InvalidArgument("a domain needs at least two cells: with one, all is known.")
     height = (domain.size - 1).bit_length()
     shares = (Fraction(1, height),) * height

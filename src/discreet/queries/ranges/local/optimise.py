@@ -10,7 +10,7 @@ from discreet.core import check
 from discreet.core.errors import InvalidArgument
 from discreet.core.exact import Number
 from discreet.noise.law import Floats, floats
-from discreet.queries.ranges.domain import Domain
+from discreet.queries.ranges.domain import Domain, declared
 from discreet.queries.ranges.local.choice import Oracles
 from discreet.queries.ranges.local.law import BlocksLaw
 from discreet.queries.ranges.local.tree import Tree, blocks
@@ -39,7 +39,7 @@ def optimal_tree(
     Source: F50; docs/theory/local-ranges.md. Among all powers of two, every largest block is tried:
         it decides how far the domain is filled up.
     """
-    if domain.size < 2:
+    if declared(domain).size < 2:
         raise InvalidArgument("a domain needs at least two cells: with one, all is known.")
     check.positive("epsilon", epsilon)
     workload = workload_of(workload, domain)

@@ -1,0 +1,250 @@
+"""Nonsense for every argument of every public function: an error of our own, or an answer.
+
+Whoever mistypes an argument must learn its name and the remedy, not where the code broke. Errors
+of functions that users hand in are theirs.
+"""
+
+import datetime as dt
+
+import numpy as np
+import polars as pl
+import pytest
+
+import discreet
+from discreet import (
+    Relation,
+    ask,
+    disclosure,
+    intervals,
+    laplace,
+    leakage,
+    learned,
+    local,
+    ranges,
+)
+from discreet.core.errors import PrivacyError
+
+CELLS = ranges.integers(0, 9)
+NOISE = laplace(sensitivity=1, epsilon=1)
+COIN = local.grr(categories=3, epsilon=1)
+VALUES = [1.0, 2, 3, 4, 5, 6, 7, 8]
+FRAME = pl.DataFrame({"zip": ["11", "12"], "ill": ["1", "1"]})
+DIGITS = disclosure.prefixes(2, keep=[1])
+BETWEEN = {"lower": 0, "upper": 10, "epsilon": 1}
+COLUMN = BETWEEN | {"rows": 101}
+MOVED = {"sensitivity": 1, "epsilon": 1}
+MANY = {"categories": 4, "epsilon": 1}
+ALL = {"domain": CELLS, "workload": "all", "epsilon": 1}
+APPROX = {"delta": 1e-6}
+NEAR = {"half_width": 1, "window": 1}
+
+# What is given is right: each argument in turn is replaced.
+CALLS = [
+    (discreet.pure, {"epsilon": 1}),
+    (discreet.approx, {"epsilon": 1, "delta": 1e-6}),
+    (discreet.zcdp, {"rho": 1}),
+    (discreet.gdp, {"mu": 1, "relation": Relation.ADD_REMOVE}),
+    (discreet.above_threshold, MOVED | {"positives": 1, "monotonic": False}),
+    (discreet.advise_bounded, BETWEEN | MOVED | {"delta": 0, "loss": "mse", "prior": "worst"}),
+    (discreet.best_additive, MOVED | {"delta": 0, "loss": "mse", "on": None}),
+    (discreet.bin_counts, BETWEEN | {"bins": 5, "delta": 0, "grid": 1}),
+    (discreet.boolean, {"missing": False}),
+    (discreet.bounded_laplace, BETWEEN | MOVED | {"delta": 0, "on": None}),
+    (discreet.category, {"levels": ["a", "b"], "other": True, "missing": None}),
+    (discreet.clamped, {"mechanism": NOISE, "lower": 0, "upper": 10}),
+    (discreet.folded, {"mechanism": NOISE, "lower": 0, "upper": 10}),
+    (discreet.col, {"name": "a"}),
+    (discreet.date, {"lower": dt.date(2020, 1, 1), "upper": dt.date(2021, 1, 1), "step": "day"}),
+    (discreet.exponential, MOVED | {"monotonic": False}),
+    (discreet.noisy_max, MOVED | {"monotonic": False}),
+    (discreet.permute_and_flip, MOVED | {"monotonic": False}),
+    (discreet.gaussian, MOVED | APPROX | {"norm": "l2", "dimension": 2, "grid": None}),
+    (discreet.gaussian, {"sensitivity": 1, "rho": 1}),
+    (discreet.gaussian, {"sensitivity": 1, "mu": 1}),
+    (discreet.gaussian, {"sensitivity": 1, "sigma": 1}),
+    (discreet.integer, {"lower": 0, "upper": 10, "missing": 3}),
+    (discreet.real, {"lower": 0, "upper": 10, "grid": 1, "missing": None}),
+    (discreet.keys, {"source": ["a", "b"], "columns": (), "other": False}),
+    (discreet.laplace, MOVED | {"delta": 0, "norm": "l1", "dimension": 2, "on": None}),
+    (discreet.laplace, {"sensitivity": 1, "scale": 2}),
+    (discreet.plan_ranges, ALL | {"rows": 9, "rows_per_unit": 1, "thorough": False}),
+    (discreet.plan_ranges, ALL | {"workload": [(0, 3), (2, 5)], "data_aware": False}),
+    (ranges.plan_grid, {"domains": [CELLS, 3], "epsilon": 1, "rows": 9, "rows_per_unit": 1}),
+    (ranges.plan_grid, {"domains": [2, 2], "workload": "all", "rho": 1, "data_aware": False}),
+    (discreet.plan_stream, {"epsilon": 1, "horizon": 16, "rows_per_unit": 1, "keys": None}),
+    (discreet.private_quantile, BETWEEN | {"quantile": 0.5, "method": "exponential", "grid": 1}),
+    (discreet.private_quantiles, BETWEEN | {"levels": [0.25, 0.5], "grid": 1}),
+    (discreet.private_sd, COLUMN | {"delta": 0, "method": "clamp", "direct": False}),
+    (discreet.private_variance, COLUMN | {"delta": 0, "method": "clamp", "grid": None}),
+    (discreet.propose_test_release, COLUMN | APPROX | {"statistic": "median", "bound": 1}),
+    (discreet.randomised_response, MANY),
+    (discreet.sample_aggregate, BETWEEN | {"estimator": np.median, "groups": 5}),
+    (discreet.sample_aggregate, BETWEEN | {"estimator": min, "groups": 5, "summary": "mean"}),
+    (discreet.seeded, {"seed": 1}),
+    (discreet.smooth, COLUMN | APPROX | {"statistic": "median", "noise": None, "order": 4}),
+    (discreet.truncated_laplace, MOVED | APPROX),
+    (discreet.unbounded_mean, {"unit": 1, "epsilon": 1, "tail": None, "rows": None}),
+    (discreet.weighted, COLUMN | APPROX | {"statistic": "median", "blur": None}),
+    (discreet.when, {"condition": discreet.col("a") > 1}),
+    (ranges.bins, {"edges": [0, 1, 2]}),
+    (ranges.coarsened, {"domain": CELLS, "block": 2}),
+    (ranges.dates, {"lower": "2020-01-01", "upper": "2020-02-01"}),
+    (ranges.integers, {"lower": 0, "upper": 5}),
+    (ranges.merged, {"counts": [1, 2, 3, 4], "blocks": [2]}),
+    (ranges.ordered, {"labels": ["a", "b"]}),
+    (ranges.suggested_cells, {"rows": 100, "epsilon": 1}),
+    (ask.count, {"where": None, "by": ["a"], "keys": ["x"], "name": "n"}),
+    (ask.mean, {"value": "a", "where": None, "by": None, "name": ""}),
+    (ask.histogram, {"value": "a", "edges": [0, 1]}),
+    (ask.median, {"value": "a", "bins": 10, "method": None}),
+    (ask.quantiles, {"value": "a", "levels": [0.5]}),
+    (ask.covariance, {"value": "a", "other": "b"}),
+    (ask.units, {"by": "a"}),
+    (intervals.central_and_local, COLUMN | {"std": 1}),
+    (intervals.compare_rows, COLUMN | {"rows": [100, 200], "std": 1}),
+    (intervals.difference, COLUMN | {"rows": (99, 99), "std": 1, "method": "safe", "level": 0.9}),
+    (intervals.mean, COLUMN | {"std": 1, "method": "safe", "assume": "normal", "delta": 0}),
+    (intervals.proportion, {"rows": 100, "epsilon": 1, "delta": 0, "level": 0.95}),
+    (intervals.quantile, COLUMN | {"quantile": 0.5, "level": 0.95, "std": 1}),
+    (intervals.variance, COLUMN | {"delta": 0, "level": 0.95, "std": 1}),
+    (intervals.leave_one_out, {"values": VALUES, "statistic": "mean"}),
+    (intervals.reports_difference, {"first": VALUES, "second": VALUES, "level": 0.95}),
+    (intervals.reports_mean, {"reports": VALUES, "level": 0.95}),
+    (intervals.reports_proportion, {"reports": [0, 1, 1, 0], "epsilon": 1, "level": 0.95}),
+    (
+        intervals.reports_quantile,
+        {"reports": VALUES * 9, "quantile": 0.5, "lower": 0, "upper": 10, "scale": 1}
+        | {"assume": "nothing"},
+    ),
+    (intervals.reports_variance, {"reports": VALUES, "scale": 1, "level": 0.95}),
+    (local.adaptive, {"domain": CELLS, "epsilon": 1, "branching": 2}),
+    (local.balanced, BETWEEN | {"steps": None, "window": None}),
+    (local.best_mean, BETWEEN),
+    (local.best_oracle, MANY | {"oracle": None, "report_bits": None}),
+    (local.duchi, BETWEEN),
+    (local.flat, {"domain": CELLS, "epsilon": 1, "oracle": None, "report_bits": None}),
+    (local.from_description, {"description": COIN.describe()}),
+    (local.grr, MANY),
+    (local.haar, {"domain": CELLS, "epsilon": 1, "workload": None}),
+    (local.hadamard_response, MANY),
+    (local.heavy_hitters, {"length": 8, "epsilon": 1, "hashes": 4, "first": 4, "step": 4}),
+    (local.hybrid, BETWEEN | {"steps": None, "window": None, "share": None}),
+    (local.l_olh, MANY | {"permanent": 2, "hashes": None}),
+    (local.l_osue, MANY | {"permanent": 2}),
+    (local.local_grid, {"attributes": {"a": CELLS, "b": CELLS}, "epsilon": 1, "clients": 1000}),
+    (local.local_laplace, BETWEEN | {"steps": None}),
+    (local.olh, MANY | {"hashes": None, "kept": 1}),
+    (local.optimal_tree, ALL | {"oracle": None}),
+    (local.oue, MANY),
+    (local.piecewise, BETWEEN | {"steps": None, "window": None}),
+    (local.plan_local, ALL | {"clients": 1000, "report_bits": None}),
+    (local.rappor, MANY | {"permanent": 2}),
+    (local.several, {"columns": {"a": (0, 1), "b": (0, 2)}, "epsilon": 1, "sampled": None}),
+    (local.she, MANY | {"steps": None}),
+    (local.shuffled_ranges, ALL | APPROX | {"clients": 10_000, "honest": None}),
+    (local.square_wave, {"cells": 8, "epsilon": 1, "lower": 0, "upper": 8, "window": None}),
+    (local.subset_selection, MANY | {"chosen": None}),
+    (local.sue, MANY),
+    (local.the, MANY | {"threshold": None}),
+    (local.tree, {"domain": CELLS, "epsilon": 1, "branching": 2, "oracle": None}),
+    (local.trust_ladder, ALL | APPROX | {"clients": 10_000, "honest": 1}),
+    (local.Collection, {"randomiser": COIN, "labels": ("a", "b", "c")}),
+    (local.Aggregate, {"randomiser": COIN}),
+    (local.FreshClient, {"randomiser": COIN, "budget": 3}),
+    (disclosure.anonymity_sets, {"values": VALUES, "released": VALUES, "half_width": 1}),
+    (
+        disclosure.anonymise,
+        {"frame": FRAME, "quasi": {"zip": DIGITS}, "k": 2, "sensitive": ["ill"], "keep": ()}
+        | {"suppress": 0, "method": "optimal"},
+    ),
+    (disclosure.assess, {"frame": FRAME, "quasi": ["zip"], "sensitive": ["ill"]}),
+    (disclosure.at, {"hierarchy": DIGITS, "level": 1}),
+    (disclosure.block_pram, {"blocks": [([0, 1], [[0.5, 0.5], [0.5, 0.5]])]}),
+    (disclosure.crowd, {"values": VALUES, "at": VALUES, "window": 1}),
+    (disclosure.crowd_jitter, NEAR | {"values": VALUES, "cap": 2}),
+    (disclosure.expected_crowd, NEAR | {"values": VALUES, "at": VALUES}),
+    (disclosure.group_sizes, {"codes": [0, 1], "matrix": disclosure.kept_with(1, categories=2)}),
+    (disclosure.histogram, {"values": VALUES, "edges": [0, 4, 9]}),
+    (disclosure.k_noise, {"values": VALUES, "k": 2}),
+    (disclosure.k_noise, {"values": VALUES, "delta": 2, "half_width": None}),
+    (disclosure.k_pram, {"values": VALUES, "edges": [0, 4, 9], "k": 2}),
+    (disclosure.kept_with, {"chance": 0.5, "categories": 3}),
+    (disclosure.ks_distance, {"values": VALUES, "other": VALUES}),
+    (disclosure.likely_crowd, {"expected": VALUES, "level": 0.9}),
+    (disclosure.pram, {"matrix": [[0.5, 0.5], [0.5, 0.5]]}),
+    (disclosure.prefixes, {"length": 3, "keep": [2, 1]}),
+    (disclosure.private_points, {"edges": [0, 4, 9], "epsilon": 1, "minimum": 0, "small": "keep"}),
+    (disclosure.published_delta, {"k": 5, "rate": 0.1, "epsilon": 1}),
+    (disclosure.required_delta, {"values": VALUES, "k": 2}),
+    (
+        disclosure.sampled_table,
+        {"columns": {"zip": disclosure.at(DIGITS, 1)}, "rate": 0.1, "k": 5, "epsilon": 1},
+    ),
+    (disclosure.sure_crowd, {"values": VALUES, "at": VALUES, "delta": 1, "half_width": 1}),
+    (disclosure.utility, {"original": VALUES, "released": VALUES, "edges": [0, 5, 9]}),
+    (disclosure.wasserstein, {"values": VALUES, "other": VALUES, "order": 1}),
+    (disclosure.width_after, {"releases": 3, "half_width": 1}),
+    (disclosure.worst_delta, {"k": 5, "rate": 0.1, "epsilon": 1}),
+    (
+        learned.wrap,
+        {"function": np.median, "public_inputs": np.eye(12), "metric": "record", "epsilon": 1}
+        | {"delta": 0, "group": 1, "bounds": (0, 1), "anchors": 9},
+    ),
+    (
+        leakage.check_sensitivity,
+        {"claimed": 1, "rows": 3, "relation": Relation.ADD_REMOVE, "norm": "l1", "ordered": False}
+        | {"query": sum, "values": [0, 1]},
+    ),
+]
+
+
+class Odd:
+    """Something that nobody expects."""
+
+
+NONSENSE = [
+    *(None, "x", "", b"x", True, 1j, Odd(), Odd, np.str_("x"), dt.date(2020, 1, 1)),
+    *(float("nan"), float("inf"), -1, 0, 1.5, 1e300, 1e-320, 10**400, -(10**400), 10**12),
+    *([], [1], ["x", None], [[1], [2, 3]], [[[1]]], (1, "a"), {}, {"x": 1}, set(), range(3)),
+    *(np.array([1.0, np.nan]), np.array("x"), np.float32(1)),
+]
+
+
+def broken(call, given):
+    """Every wrong value that ends in an error which is not ours."""
+    found = []
+    for name in given:
+        for wrong in NONSENSE:
+            try:
+                call(**(given | {name: wrong}))
+            except PrivacyError:
+                pass
+            except Exception as error:  # noqa: BLE001 - that is what is looked for
+                found.append(f"{name}={wrong!r}: {type(error).__name__}: {error}"[:200])
+    return found
+
+
+# A function that people hand in raises what it likes, also on the values that they give for it.
+THEIRS = {"query", "values", "function"}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("call", "given"), CALLS, ids=[call.__name__ for call, _ in CALLS])
+def test_nonsense_is_refused_in_our_own_words(call, given):
+    assert call(**given) is not None
+    own = call in (leakage.check_sensitivity, learned.wrap)
+    wrong = broken(call, given)
+    assert [line for line in wrong if not (own and line.split("=")[0] in THEIRS)] == []
+
+
+def test_what_breaks_is_found():
+    """The check itself fails on a function that trusts its arguments."""
+    assert broken(lambda size: 1 / size, {"size": 1}) != []
+
+
+def test_flags_are_not_words():
+    """To Python "False" is true: noise would be half of what it must be."""
+    for wrong in ("False", "no", 0, 1, None):
+        with pytest.raises(discreet.InvalidArgument, match="monotonic must be True or False"):
+            discreet.noisy_max(sensitivity=1, epsilon=1, monotonic=wrong)
+    discreet.noisy_max(sensitivity=1, epsilon=1, monotonic=np.bool_(1))
