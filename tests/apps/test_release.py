@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -270,6 +271,21 @@ def test_results_are_not_overwritten_by_chance(file):
     assert "costs again" in again.output
     other = run("release", file, "--output", file.parent / "other", "--json")
     assert other.exit_code in (0, 3)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.usefixtures("people")
+def test_what_was_paid_is_not_lost_with_the_disk(file):
+    """The disk is full when the results are written: they are printed, and no second charge."""
+    (file.parent / "survey.json").symlink_to("/dev/full")
+    done = run("release", file, "--overwrite")
+    assert done.exit_code == 4
+    assert "survey.json could not be written" in done.stderr
+    content = json.loads(done.stdout)
+    assert discreet.Release.from_json(json.dumps(content["releases"][0])).title == "People"
+    assert len((file.parent / "survey.csv").read_text().splitlines()) == 9
+    account = discreet.Ledger(f"sqlite:///{file.parent}/budget.db").account("survey")
+    assert [entry.kind for entry in account.history] == ["open", "reserve", "settle"]
 
 
 @pytest.mark.usefixtures("people")

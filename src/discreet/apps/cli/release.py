@@ -24,6 +24,9 @@ from discreet.tables.work import Work
 EXIT_SHORT = 3
 """The budget is short; nothing was read or spent."""
 
+EXIT_UNWRITTEN = 4
+"""Released and charged, but a result has no file: it was printed."""
+
 
 def run(path: Path, *, folder: Path | None, overwrite: bool, as_json: bool) -> int:
     """Release all statistics of a file, or none."""
@@ -51,11 +54,12 @@ def run(path: Path, *, folder: Path | None, overwrite: bool, as_json: bool) -> i
                 for i, (one, plan) in enumerate(zip(ranges, planned.ranges, strict=True), 1)
             ),
         )
-        for i, one in enumerate(ranges, 1):
-            targets[f"ranges {i}"].write_text(one.to_json(), encoding="utf-8")
-        targets["json"].write_text(page.as_json(report), encoding="utf-8")
-        targets["csv"].write_text(page.as_csv(report.releases, report.ranges), encoding="utf-8")
-        targets["html"].write_text(page.as_html(report), encoding="utf-8")
+        texts = {f"ranges {i}": one.to_json() for i, one in enumerate(ranges, 1)}
+        texts["json"] = page.as_json(report)
+        texts["csv"] = page.as_csv(report.releases, report.ranges)
+        texts["html"] = page.as_html(report)
+        if lost := _unwritten(texts, targets):
+            return _saved(lost, targets)
         return _told(report, targets, account, as_json=as_json)
 
 
@@ -111,6 +115,30 @@ def _targets(stem: Path, *, ranges: int, overwrite: bool) -> dict[str, Path]:
     except OSError:
         raise InvalidArgument(f"{stem.parent}: cannot be written to.") from None
     return targets
+
+
+def _unwritten(texts: dict[str, str], targets: dict[str, Path]) -> dict[str, str]:
+    """Write every result; those that could not be written."""
+    lost = {}
+    for kind, text in texts.items():
+        try:
+            targets[kind].write_text(text, encoding="utf-8")
+        except OSError:
+            lost[kind] = text
+    return lost
+
+
+def _saved(lost: dict[str, str], targets: dict[str, Path]) -> int:
+    """What was paid for and has no file goes to the screen: a second release would cost again."""
+    literal(stderr=True).print(
+        f"discreet: {', '.join(str(targets[kind]) for kind in lost)} could not be written. "
+        "The release was charged: what belongs there follows on standard output, a file each.",
+        soft_wrap=True,
+        highlight=False,
+    )
+    for text in lost.values():
+        print(text)
+    return EXIT_UNWRITTEN
 
 
 def _told(report: page.Report, written: dict[str, Path], account: Account, *, as_json: bool) -> int:
