@@ -4,8 +4,7 @@
 import numpy as np
 
 import discreet
-from discreet.local import subset_selection
-from discreet.mechanisms.local.shuffling import local_epsilon, shuffled
+from discreet.local import local_epsilon, shuffled, subset_selection
 from discreet.mechanisms.local.subset import SubsetSelection
 from discreet.noise.uniform import permutation
 

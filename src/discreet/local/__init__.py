@@ -21,6 +21,8 @@ from discreet.mechanisms.local.memoised_hashing import l_olh
 from discreet.mechanisms.local.piecewise import duchi, piecewise
 from discreet.mechanisms.local.response import grr
 from discreet.mechanisms.local.several import several
+from discreet.mechanisms.local.shares import laplace_shares
+from discreet.mechanisms.local.shuffling import local_epsilon, shuffled
 from discreet.mechanisms.local.subset import subset_selection
 from discreet.mechanisms.local.unary import oue, sue, the
 from discreet.mechanisms.local.wave import square_wave
@@ -36,6 +38,7 @@ from discreet.queries.ranges.local.plan import plan_local
 from discreet.queries.ranges.local.release import LocalRanges
 from discreet.queries.ranges.local.shuffled import shuffled_ranges
 from discreet.queries.ranges.local.tree import flat, tree
+from discreet.queries.ranges.local.wave import simulated_error
 
 __all__ = [
     "Aggregate",
@@ -62,6 +65,8 @@ __all__ = [
     "integers",
     "l_olh",
     "l_osue",
+    "laplace_shares",
+    "local_epsilon",
     "local_grid",
     "local_laplace",
     "olh",
@@ -73,7 +78,9 @@ __all__ = [
     "rappor",
     "several",
     "she",
+    "shuffled",
     "shuffled_ranges",
+    "simulated_error",
     "square_wave",
     "subset_selection",
     "sue",

@@ -69,12 +69,18 @@ def shuffled(randomiser: Randomiser, *, reports: int) -> Guarantee:
 
 
 def local_epsilon(
-    make: Callable[[float], Randomiser], *, epsilon: float, delta: float, reports: int
+    make: Callable[[float], Randomiser] | None = None,
+    *,
+    epsilon: float,
+    delta: float,
+    reports: int,
 ) -> float:
     """The largest epsilon of a report whose shuffle is (epsilon, delta)-DP, rounded down.
 
-    ``make`` gives the randomiser of a local epsilon.
+    ``make`` gives the randomiser of a local epsilon; without it, the answer is for any randomiser.
     """
+    if make is None:
+        return shuffle.local_epsilon(epsilon, delta=delta, reports=reports)
     return shuffle.local_epsilon(
         epsilon, delta=delta, reports=reports, parts=lambda local: parts(make(local))
     )

@@ -7,6 +7,7 @@ from its exact events.
 import discreet.models.extra  # noqa: F401 - first: it names what is missing
 from discreet.models.sgd.analysis import Analysis, analyse
 from discreet.models.sgd.classifier import PrivateLogisticRegression
+from discreet.models.sgd.convergence import Problem
 from discreet.models.sgd.full_batch import NoisyDescent, noisy_descent
 from discreet.models.sgd.laplace_steps import LaplaceDescent, laplace_descent
 from discreet.models.sgd.objectives import Huber, Logistic, Objective, Softmax, Squared, faults
@@ -30,6 +31,7 @@ __all__ = [
     "PrivateHuberRegressor",
     "PrivateLogisticRegression",
     "PrivateRidge",
+    "Problem",
     "Softmax",
     "Squared",
     "analyse",
