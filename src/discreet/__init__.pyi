@@ -25,6 +25,7 @@ from discreet.mechanisms.bounded_spread import private_sd, private_variance
 from discreet.mechanisms.gaussian import gaussian
 from discreet.mechanisms.laplace import laplace
 from discreet.mechanisms.local.response import randomised_response
+from discreet.mechanisms.personal.sampling import personal_sample
 from discreet.mechanisms.propose import propose_test_release
 from discreet.mechanisms.quantile import private_quantile
 from discreet.mechanisms.quantile_tree import private_quantiles
@@ -91,6 +92,7 @@ __all__ = [
     "models",
     "noisy_max",
     "permute_and_flip",
+    "personal_sample",
     "plan_ranges",
     "plan_stream",
     "plot",

@@ -72,6 +72,7 @@ CALLS = [
     (ranges.plan_grid, {"domains": [CELLS, 3], "epsilon": 1, "rows": 9, "rows_per_unit": 1}),
     (ranges.plan_grid, {"domains": [2, 2], "workload": "all", "rho": 1, "data_aware": False}),
     (discreet.plan_stream, {"epsilon": 1, "horizon": 16, "rows_per_unit": 1, "keys": None}),
+    (discreet.personal_sample, {"base": discreet.pure(1), "limits": {"a": discreet.pure(1)}}),
     (discreet.private_quantile, BETWEEN | {"quantile": 0.5, "method": "exponential", "grid": 1}),
     (discreet.private_quantiles, BETWEEN | {"levels": [0.25, 0.5], "grid": 1}),
     (discreet.private_sd, COLUMN | {"delta": 0, "method": "clamp", "direct": False}),

@@ -76,6 +76,8 @@ def personal_sample(base: Guarantee, limits: Mapping[str, Guarantee]) -> Persona
     >>> {name: round(float(rate), 6) for name, rate in sample.rates}
     {'open': 1.0, 'strict': 0.128851}
     """
+    if not isinstance(base, Guarantee):
+        raise InvalidArgument(f"base must be a guarantee, got {type(base).__name__}.")
     if base.relation is not Relation.ADD_REMOVE:
         raise RelationMismatch(
             f"base must be certified under Relation.ADD_REMOVE, this is {base.relation!r}: only "
