@@ -104,6 +104,9 @@ def test_local_epsilons_at_their_ends():
     assert shuffle.local_epsilon(1.0, delta=float(near[0]) / 2, reports=1) == 1
     with pytest.raises(Unsupported):
         shuffle.local_epsilon(1.0, delta=1e-3, reports=10, parts=((1, 1, 0),))
+    for beyond in (300.0, 1e300):
+        with pytest.raises(Unsupported, match="epsilon must be below 300"):
+            shuffle.local_epsilon(beyond, delta=1e-3, reports=10)
     for wrong in ({"epsilon": 0.0}, {"delta": 0.0}, {"delta": 1.0}, {"reports": 0}):
         given = {"epsilon": 1.0, "delta": 1e-6, "reports": 10} | wrong
         with pytest.raises(InvalidArgument):

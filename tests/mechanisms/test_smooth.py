@@ -13,7 +13,7 @@ from scipy import stats
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
 from discreet.core.relation import Relation
 from discreet.mechanisms.rational_angle import turns_beyond
-from discreet.mechanisms.smooth import smooth
+from discreet.mechanisms.smooth import smooth, trimmed
 from discreet.mechanisms.smooth_check import divergence, worst_divergence
 from discreet.mechanisms.smooth_noise import (
     Laplace,
@@ -366,3 +366,11 @@ def test_a_statistic_of_ones_own():
 def test_a_family_names_its_limits():
     with pytest.raises(InvalidArgument, match="smoothness"):
         Laplace.calibrated(Fraction(1), Fraction(1, 10**6), 0.8)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, ["median"], object])
+def test_a_statistic_that_is_none_is_named(wrong):
+    with pytest.raises(InvalidArgument, match="statistic must be 'median'"):
+        smooth(wrong, lower=0, upper=100, rows=99, epsilon=1)
+    with pytest.raises(InvalidArgument, match="statistic must be 'median'"):
+        trimmed(wrong, 9, None, None)
