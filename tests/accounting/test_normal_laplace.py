@@ -110,3 +110,12 @@ def test_norms_of_product_laplace():
 def test_bad_parameters_are_refused(bad):
     with pytest.raises(InvalidArgument):
         NormalLaplace(*bad)
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+@pytest.mark.parametrize("law", LAWS, ids=str)
+def test_a_divergence_does_not_depend_on_the_unit(law, unit):
+    scaled = NormalLaplace(law.sigma * unit, law.scale * unit)
+    for epsilon in (0.05, 0.5, 2.0):
+        expected = law.delta(epsilon, shift=1)
+        assert scaled.delta(epsilon, shift=unit) == pytest.approx(expected, rel=1e-6, abs=1e-14)
