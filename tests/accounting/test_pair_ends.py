@@ -239,3 +239,9 @@ class Unshadowed(OneCell):
 def test_mass_that_the_other_law_lacks_counts_whole():
     for epsilon in (0.0, 1.0, 800.0):
         assert at(Unshadowed(), epsilon) == close(0.375)
+
+
+def test_what_is_sure_to_fail_fails_in_a_sample_of_all():
+    sure = Atoms(np.zeros(1), np.zeros(1), 1.0)
+    assert RemovePair(1.0, sure).infinity == 1
+    assert 0.5 <= RemovePair(0.5, sure).infinity <= 0.5 * (1 + 1e-9)

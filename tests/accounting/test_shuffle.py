@@ -430,6 +430,9 @@ def test_descriptions_are_masses_of_the_laws():
     assert max((a & ~b).mean() for a, b in itertools.permutations(likely, 2)) == pytest.approx(0.4)
     assert window(inputs=4, width=2) == ((1, Fraction(2, 5), Fraction(2, 5)),)
     assert unary(Fraction(1, 8)) == ((1, Fraction(1, 8), Fraction(7, 64)),)
+    for wrong in (0, 1):
+        with pytest.raises(InvalidArgument, match="other"):
+            unary(wrong)
 
 
 def test_descriptions_that_are_none():

@@ -153,6 +153,7 @@ def test_certificates(arguments):
     [
         {"groups": 0, "epsilon": 1, "delta": 0.1},
         {"groups": 1, "epsilon": 1, "delta": 0},
+        {"groups": 1, "epsilon": 1, "delta": 1},
         {"groups": 1, "delta": 0.1},
         {"groups": 1, "epsilon": 1, "rho": 1, "delta": 0.1},
         {"groups": 1, "rho": 1, "delta": 0.1, "method": "laplace"},
