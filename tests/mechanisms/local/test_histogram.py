@@ -61,6 +61,8 @@ def test_mean_and_variance_of_the_law(epsilon):
         assert float(oracle.variance(0)) * epsilon**2 == pytest.approx(8, rel=1e-5)  # F45
     assert float(oracle.range_variance(3, 0.5)) == pytest.approx(3 * float(oracle.variance(0)))
     assert float(oracle.pinned_variance(3, 1)) == 0
+    contrast = float(oracle.range_variance(1, 1 / 3)) * 2 / 3  # of squared length 1 (1 - 1/3)
+    assert float(oracle.pinned_variance(1, 0.2)) == pytest.approx(contrast, rel=1e-12)
 
 
 def test_reports_follow_the_law():
