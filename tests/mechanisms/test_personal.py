@@ -107,6 +107,8 @@ def test_what_a_sample_refuses():
         personal_sample(pure(1), MENU)
     with pytest.raises(Unsupported):
         personal_sample(pure(1), {"x": zcdp(1)})
+    with pytest.raises(InvalidArgument, match="base must be a guarantee, got int"):
+        personal_sample(1, MENU)
 
 
 # ── the personalised exponential mechanism (M34) ───────────────────────────────────────────────
