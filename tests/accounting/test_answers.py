@@ -129,8 +129,9 @@ LAST_DIGITS = 1e-6
 
 def check(name):
     found = answers(EVENTS[name])
-    # A sum inside of a sample is set on a grid by a Fourier transform, whose last digits differ
-    # between machines; the test below holds how far they carry.
+    # A sum inside of a sample is set on a grid twice. The last digits of its losses and of the
+    # Fourier transform, which differ between machines, decide on which side of a border an atom
+    # falls; each side is a bound. The test below holds how far a last digit carries.
     near = LAST_DIGITS if name == "sampled whole" else 1e-8
     assert found[0] == pytest.approx(GIVEN[name][0], rel=near, abs=1e-15)
     assert found[1:] == pytest.approx(GIVEN[name][1:], rel=1e-8, abs=1e-15)
