@@ -1,4 +1,6 @@
-"""Nonsense for every argument of every public function: an error of our own, or an answer.
+"""Nonsense for each argument of the public functions: an error of our own, or an answer.
+
+Tables, streams and models, which need data and accounts, are in test_mistakes and in their rooms.
 
 Whoever mistypes an argument must learn its name and the remedy, not where the code broke. Errors
 of functions that users hand in are theirs.
