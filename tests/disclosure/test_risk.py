@@ -97,3 +97,11 @@ def test_decimals_are_as_far_apart_as_their_ranks():
     ]
     whole, exact = (assess(frame, quasi=["a"], sensitive=["n"]) for frame in frames)
     assert whole.sensitive == exact.sensitive
+
+
+def test_names_that_can_be_read_once_are_read_once():
+    """A second reading would find no column: three rows that differ would seem to be alike."""
+    frame = pl.DataFrame({"zip": [1, 2, 3], "ill": [0, 0, 1]})
+    once = assess(frame, quasi=(name for name in ["zip"]), sensitive=iter(["ill"]))
+    assert once.k == 1
+    assert repr(once) == repr(assess(frame, quasi=["zip"], sensitive=["ill"]))

@@ -97,7 +97,8 @@ def anonymise(
     wanted = count("k", k)
     share = probability("suppress", suppress)
     one_of("method", method, ("optimal", "greedy", "local"))
-    others = [*listed("sensitive", sensitive), *listed("keep", keep)]
+    secret = listed("sensitive", sensitive)
+    others = [*secret, *listed("keep", keep)]
     table = _checked(frame, quasi, others)
     if 0 < len(table) < wanted:
         raise OutOfDomain("frame must have at least k rows: with fewer, nobody has company.")
@@ -124,7 +125,7 @@ def anonymise(
         before=measured(before, {}),
         risk=measured(
             together([classes.of[kept]], [len(classes.sizes)]),
-            {name: made[name] for name in sensitive},
+            {name: made[name] for name in secret},
         ),
     )
 

@@ -87,11 +87,10 @@ def assess(frame: object, *, quasi: Sequence[str], sensitive: Sequence[str] = ()
     Source: Sweeney 2002; Machanavajjhala et al. 2007; Li, Li, Venkatasubramanian 2007.
     """
     table = opened(frame)
-    named(table, "quasi", quasi)
-    named(table, "sensitive", sensitive)
-    coded = [ranked(table[column]) for column in quasi]
+    known, secret = named(table, "quasi", quasi), named(table, "sensitive", sensitive)
+    coded = [ranked(table[column]) for column in known]
     classes = together([codes for codes, _ in coded], [n for _, n in coded], items=len(table))
-    return measured(classes, {column: table[column] for column in sensitive})
+    return measured(classes, {column: table[column] for column in secret})
 
 
 def measured(classes: Classes, sensitive: Mapping[str, Series]) -> Risk:
@@ -119,12 +118,14 @@ def opened(frame: object) -> Frame:
     return table
 
 
-def named(table: Frame, argument: str, columns: Sequence[str]) -> None:
-    """Refuse names that are not columns of the table."""
-    names: tuple[object, ...] = listed(argument, columns)
-    missing = [one for one in names if not isinstance(one, str) or one not in table.columns]
+def named(table: Frame, argument: str, columns: Sequence[str]) -> tuple[str, ...]:
+    """The names, all of them columns of the table; whatever can be read once is read here."""
+    names = listed(argument, columns)
+    given: tuple[object, ...] = names
+    missing = [one for one in given if not isinstance(one, str) or one not in table.columns]
     if missing:
         raise InvalidArgument(f"{argument} names {missing}, which the frame does not have.")
+    return names
 
 
 def ranked(series: Series) -> tuple[Ints, int]:
