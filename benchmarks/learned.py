@@ -15,8 +15,8 @@ from benchmarks.environments import ROOT
 from benchmarks.learned_boxes import Box, boxes
 from benchmarks.pictures import side_by_side
 from discreet.mechanisms.mechanism import Mechanism
-from discreet.models.learned.wrap import wrap
-from discreet.noise.bits import seeded
+from discreet.models.blackbox._make_private import wrap
+from discreet.noise.random_source import seeded
 
 PAGE = ROOT / "docs" / "learned-comparison.md"
 FIGURE = ROOT / "docs" / "learned-comparison.svg"

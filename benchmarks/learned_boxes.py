@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.relation import Relation
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.blocks import sample_aggregate
-from discreet.mechanisms.laplace import laplace
+from discreet.mechanisms.additive import Additive, laplace
+from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_aggregate
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
 from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.mechanisms.quantile import private_quantile
-from discreet.mechanisms.smooth import smooth
-from discreet.noise.bits import Bits
+from discreet.mechanisms.quantiles import private_quantile
+from discreet.noise.random_source import Bits
 
 Floats = NDArray[np.float64]
 Statistic: TypeAlias = Literal["median", "trimmed_mean", "max"]

@@ -19,7 +19,7 @@ from benchmarks.environments import CACHE, ROOT, peers
 from benchmarks.measure import measure
 from benchmarks.model_cases import regression
 from benchmarks.pictures import side_by_side
-from discreet.models.regression.choose import choose
+from discreet.models.regression.auto import choose
 
 PAGE = ROOT / "docs" / "regression-comparison.md"
 FIGURE = ROOT / "docs" / "regression-comparison.svg"

@@ -31,9 +31,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import page
-from discreet.apps.web.people import People
-from discreet.apps.web.store import open_store
 from discreet.ledger.ledger import Ledger
+from discreet.server.store import open_store
+from discreet.server.users import People
 
 ROWS = 1_000_000
 PLANS = 20
@@ -170,7 +170,7 @@ def server(folder: Path, *, rows: int, workers: int) -> Iterator[int]:
     visits(folder, rows)
     config = folder / "serve.toml"
     config.write_text(_CONFIG.format(port=port, rows=rows, workers=workers), encoding="utf-8")
-    command = [sys.executable, "-c", "from discreet.apps.cli.main import main; main()"]
+    command = [sys.executable, "-c", "from discreet.cli.main import main; main()"]
     with (folder / "log").open("ab") as log:
         running = subprocess.Popen(
             [*command, "serve", str(config)],

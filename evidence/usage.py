@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from benchmarks.environments import ROOT
-from discreet.core.names import homes
+from discreet.core._lazy_import import homes
 
 Scope: TypeAlias = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 SOURCE = ROOT / "src"

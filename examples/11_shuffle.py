@@ -5,7 +5,7 @@ import numpy as np
 
 import discreet
 from discreet.local import local_epsilon, shuffled, subset_selection
-from discreet.mechanisms.local.subset import SubsetSelection
+from discreet.local.oracles.subset_selection import SubsetSelection
 from discreet.noise.uniform import permutation
 
 listeners, stations = 100_000, 64

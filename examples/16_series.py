@@ -4,7 +4,7 @@
 import numpy as np
 
 from discreet import seeded
-from discreet.leakage import series
+from discreet.audit import series
 
 people, weeks = 40, 10
 model = series.VAR(

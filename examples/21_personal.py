@@ -15,7 +15,7 @@ import polars as pl
 
 import discreet
 from discreet import ask
-from discreet.accounting.people import limit_rho
+from discreet.accounting.individual_filter import limit_rho
 from discreet.models.pate import Confident, plan_labels, weighting
 
 people = {"strict": 34, "usual": 43, "open": 23}  # per cent of the patients

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import discreet
 from discreet import ask, col
-from discreet.apps.web.demo import prepare
+from discreet.server.demo import prepare
 
 with socket.socket() as free:
     free.bind(("127.0.0.1", 0))
     address = f"127.0.0.1:{free.getsockname()[1]}"
 folder = tempfile.TemporaryDirectory()
 demo = prepare(Path(folder.name), address=address, warm=False)
-command = [sys.executable, "-c", "from discreet.apps.cli.main import main; main()"]
+command = [sys.executable, "-c", "from discreet.cli.main import main; main()"]
 server = subprocess.Popen(  # noqa: S603 - our own command
     [*command, "serve", str(demo.config)], stderr=subprocess.DEVNULL
 )

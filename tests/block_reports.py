@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 from scipy.stats import chi2
 
-from tests.counted import CountedBits
-from tests.laws import ALPHA
+from tests.counting_source import CountedBits
+from tests.distributions import ALPHA
 
 
 def every_report(oracle):

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from discreet.noise.bits import Bits, Words
+from discreet.noise.random_source import Bits, Words
 
 Outcome = TypeVar("Outcome", bound=Hashable)
 

@@ -1,6 +1,6 @@
 """Work, measured without a clock."""
 
-from discreet.noise.bits import seeded
+from discreet.noise.random_source import seeded
 
 
 class CountedBits:

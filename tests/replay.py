@@ -21,7 +21,7 @@ import pytest
 from discreet.core.events import BoundedRange, DiscreteGaussian
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.selection import Exponential
-from discreet.noise.bits import seeded
+from discreet.noise.random_source import seeded
 
 
 @dataclass

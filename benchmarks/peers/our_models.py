@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.tasks import adult, drop, linear_rows, regression_table, split_error
-from discreet.models.pate.aggregate import Confident
-from discreet.models.pate.costs import diagnose
-from discreet.models.regression.best import BestLinearRegression
-from discreet.models.regression.estimator import PrivateLinearRegression
-from discreet.models.sgd import PerturbedLogisticRegression, PrivateLogisticRegression
+from discreet.models.dp_sgd import PerturbedLogisticRegression, PrivateLogisticRegression
+from discreet.models.pate._data_dependent_cost import diagnose
+from discreet.models.pate.aggregators import Confident
+from discreet.models.regression.auto import BestLinearRegression
+from discreet.models.regression.linear_regression import PrivateLinearRegression
 
 
 def adult_descent(  # noqa: PLR0913 - the public choices of a run

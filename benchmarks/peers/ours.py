@@ -29,20 +29,20 @@ from benchmarks.tasks import codes, column, drop, ends, rmse
 from discreet import ask, disclosure
 from discreet.accounting.filters import ZcdpFilter
 from discreet.accounting.guarantee import Guarantee
+from discreet.core._rational import rational
 from discreet.core.events import Event, GaussianNoise, LaplaceNoise, Sampled, compose
-from discreet.core.exact import rational
-from discreet.local.aggregate import Aggregate
-from discreet.local.collection import Collection
-from discreet.local.files import Writer
-from discreet.local.state import State
-from discreet.mechanisms.local.hashing import hadamard_response, olh
-from discreet.mechanisms.local.oracle import Oracle
-from discreet.mechanisms.local.subset import subset_selection
-from discreet.mechanisms.local.unary import oue, sue
-from discreet.mechanisms.quantile import private_quantile
-from discreet.noise.bits import system
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.collection.aggregator_state import State
+from discreet.local.collection.report_file import Writer
+from discreet.local.collection.spec import Collection
+from discreet.local.oracles.base import Oracle
+from discreet.local.oracles.local_hashing import hadamard_response, olh
+from discreet.local.oracles.subset_selection import subset_selection
+from discreet.local.oracles.unary_encoding import oue, sue
+from discreet.mechanisms.quantiles import private_quantile
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
+from discreet.noise.random_source import system
 
 _Round: TypeAlias = Callable[[], float]
 

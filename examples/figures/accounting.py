@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import discreet
-from discreet.report.chart import Axis, Curve
-from discreet.report.panels import Lines, save
+from discreet.report.drawing.line_chart import Axis, Curve
+from discreet.report.drawing.panel import Lines, save
 
 times = [1, 2, 5, 10, 20, 50, 100, 200]
 one = discreet.laplace(sensitivity=1, epsilon=0.1).guarantee

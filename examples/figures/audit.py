@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from discreet.leakage import audit
-from discreet.leakage.broken import cases
-from discreet.report.panels import Bars, save
+from discreet.audit import audit
+from discreet.audit.cases.broken import cases
+from discreet.report.drawing.panel import Bars, save
 
 NAMES = [
     "scale 10% too small",

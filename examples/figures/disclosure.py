@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from discreet import disclosure as dc
-from discreet.report.chart import Axis, Curve
-from discreet.report.panels import Lines, save
+from discreet.report.drawing.line_chart import Axis, Curve
+from discreet.report.drawing.panel import Lines, save
 
 releases = [1, 2, 3, 5, 10, 20, 50, 100]
 save(

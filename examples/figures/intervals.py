@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from discreet import intervals
-from discreet.report.intervals import against_rows
-from discreet.report.panels import save
+from discreet.report.comparison_charts import against_rows
+from discreet.report.drawing.panel import save
 
 rows = [100, 300, 1_000, 3_000, 10_000]
 found = intervals.compare_rows(lower=0, upper=110, rows=rows, epsilon=1, std=12)

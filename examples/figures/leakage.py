@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from discreet import seeded
-from discreet.leakage import series
-from discreet.report.panels import save
-from discreet.report.series import Told, errors, over_time
+from discreet.audit import series
+from discreet.report.drawing.panel import save
+from discreet.report.leakage_report import Told, errors, over_time
 
 people, weeks = 40, 10
 model = series.VAR(lags=np.diag(np.linspace(0.2, 0.9, people)), noise=0.9 * np.eye(people) + 0.1)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import discreet
 from discreet.models.pate import Confident, plan_labels, sensitivities, weighting
-from discreet.report.chart import Axis, Curve
-from discreet.report.panels import Lines, save
+from discreet.report.drawing.line_chart import Axis, Curve
+from discreet.report.drawing.panel import Lines, save
 
 rule = Confident(threshold=200, sigma_threshold=150, sigma_votes=40)
 menu = {

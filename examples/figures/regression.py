@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from discreet.models.regression import choose
-from discreet.report.chart import Axis, Curve
-from discreet.report.panels import Lines, save
+from discreet.report.drawing.line_chart import Axis, Curve
+from discreet.report.drawing.panel import Lines, save
 
 rows = [100, 300, 1_000, 3_000, 10_000, 30_000]
 found = [choose(rows=n, features=5, epsilon=1, delta=1e-6) for n in rows]

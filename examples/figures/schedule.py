@@ -1,8 +1,9 @@
 """How many steps a private run should have: distance falls, noise grows."""
 
-from discreet.models.sgd import PowerSchedule, analyse
-from discreet.models.sgd.convergence import Problem
-from discreet.report.schedule import save_schedule
+from discreet_studies.private_inference.schedule_figure import save_schedule
+
+from discreet.models.dp_sgd import PowerSchedule, analyse
+from discreet.models.dp_sgd.convergence import Problem
 
 facts = Problem(dimension=10, smoothness=0.25, variance=0.2, distance=5)
 plan = analyse(

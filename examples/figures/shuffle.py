@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from discreet.accounting.shuffle import local_epsilon
-from discreet.report.chart import Axis, Curve
-from discreet.report.panels import Lines, save
+from discreet.report.drawing.line_chart import Axis, Curve
+from discreet.report.drawing.panel import Lines, save
 
 thousands = [1, 3, 10, 30, 100, 300, 1000]
 save(

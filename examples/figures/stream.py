@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import numpy as np
+from discreet_studies.public_data import births
 
 import discreet
 from discreet import seeded
-from discreet.queries.ranges.stream import advance, begin
-from discreet.report.chart import Axis, Band, Curve
-from discreet.report.panels import Lines, save
-from discreet.studies.births import births
+from discreet.ranges.stream.state import advance, begin
+from discreet.report.drawing.line_chart import Axis, Band, Curve
+from discreet.report.drawing.panel import Lines, save
 
 born = births(365)
 plan = discreet.plan_stream(epsilon=0.01, window=28)

@@ -4,9 +4,9 @@ import json
 import re
 from pathlib import Path
 
-from discreet.studies.catalogue import planned
-from discreet.studies.checks import MOST_SIMULATED
-from discreet.studies.page import as_html, as_json, picture
+from discreet_studies.catalog import planned
+from discreet_studies.checks import MOST_SIMULATED
+from discreet_studies.report import as_html, as_json, picture
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies"
 

@@ -7,25 +7,24 @@ from collections import Counter
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from discreet_studies.blackbox_ranges import appendix, illustration, traffic
+from discreet_studies.blackbox_ranges import area_tables as areas
+from discreet_studies.blackbox_ranges import corrected_experiment as properly
+from discreet_studies.blackbox_ranges import discrete_search as descent
+from discreet_studies.blackbox_ranges import local_search as search
+from discreet_studies.blackbox_ranges import optimum as best
+from discreet_studies.blackbox_ranges import reference_values as stated
+from discreet_studies.blackbox_ranges import search_against_optimum as searches
+from discreet_studies.blackbox_ranges import smooth_ranges as smoothed
+from discreet_studies.blackbox_ranges import smooth_ranges_comparison as smooth
+from discreet_studies.blackbox_ranges import traffic_data as roads
+from discreet_studies.blackbox_ranges.example_functions import traffic_day
+from discreet_studies.blackbox_ranges.plan import AOUTOUF
+from discreet_studies.study import Setting, run
 
-from discreet.apps.cli.main import main
+from discreet.cli.main import main
 from discreet.core.errors import InvalidArgument
-from discreet.models.learned import areas, descent, search, smoothed
-from discreet.models.learned.statistics import traffic_day
-from discreet.studies.aoutouf import (
-    appendix,
-    best,
-    illustration,
-    properly,
-    roads,
-    searches,
-    smooth,
-    stated,
-    traffic,
-)
-from discreet.studies.aoutouf.plan import AOUTOUF
-from discreet.studies.study import Setting, run
-from tests.studies.wholeness import DOCS, drawn, explained, failed, holds, named, whole
+from research.tests.completeness import DOCS, drawn, explained, failed, holds, named, whole
 
 QUICK = Setting(quick=True, seed=AOUTOUF.seed)
 
@@ -116,10 +115,9 @@ def test_nothing_is_learned_from_the_test_day():
 
 
 def test_the_cuts_are_those_of_the_tree():
+    from discreet_studies.blackbox_ranges.example_functions import uniform, wave
+    from discreet_studies.blackbox_ranges.input_partition import of_tree
     from sklearn.tree import DecisionTreeRegressor
-
-    from discreet.models.learned.partition import of_tree
-    from discreet.models.learned.statistics import uniform, wave
 
     x = uniform(many=10, positions=3, attributes=2, seed=10)
     tree = DecisionTreeRegressor(random_state=0).fit(x.reshape(10, 6), wave(x))

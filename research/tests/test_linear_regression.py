@@ -10,30 +10,25 @@ import duckdb
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from discreet_studies.linear_regression import claimed_guarantees as promises
+from discreet_studies.linear_regression import clipping, folds, methods, posterior
+from discreet_studies.linear_regression import datasets as sets
+from discreet_studies.linear_regression import joint_release as joint
+from discreet_studies.linear_regression import perturbed_sums as perturbed
+from discreet_studies.linear_regression import preprocessing as maps
+from discreet_studies.linear_regression import preprocessing_comparison as mapping
+from discreet_studies.linear_regression import scaling_leakage as leaks
+from discreet_studies.linear_regression import valid_guarantees as honest
+from discreet_studies.linear_regression.folds import Folds
+from discreet_studies.linear_regression.methods import DELTA, METHODS, Round
+from discreet_studies.linear_regression.plan import KALAJA
+from discreet_studies.linear_regression.preprocessing import Map, Split
+from discreet_studies.range_queries.plan import FRIIS
+from discreet_studies.study import Setting, run
 
-from discreet.apps.cli.main import main
+from discreet.cli.main import main
 from discreet.core.errors import InvalidArgument
-from discreet.studies.friis.plan import FRIIS
-from discreet.studies.kalaja import (
-    clipping,
-    folds,
-    honest,
-    joint,
-    leaks,
-    mapping,
-    maps,
-    methods,
-    perturbed,
-    posterior,
-    promises,
-    sets,
-)
-from discreet.studies.kalaja.folds import Folds
-from discreet.studies.kalaja.maps import Map, Split
-from discreet.studies.kalaja.methods import DELTA, METHODS, Round
-from discreet.studies.kalaja.plan import KALAJA
-from discreet.studies.study import Setting, run
-from tests.studies.wholeness import DOCS, drawn, explained, failed, holds, named, whole
+from research.tests.completeness import DOCS, drawn, explained, failed, holds, named, whole
 
 QUICK = Setting(quick=True, seed=KALAJA.seed)
 

@@ -6,24 +6,22 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from discreet_studies.audits import published_distributions as published_laws
+from discreet_studies.noise_mechanisms import bin_sensitivity as bins
+from discreet_studies.noise_mechanisms import blocked_medians as blocks
+from discreet_studies.noise_mechanisms import claimed_guarantees as promises
+from discreet_studies.noise_mechanisms import disclosure_control as ages
+from discreet_studies.noise_mechanisms import mixed_noise as mixed
+from discreet_studies.noise_mechanisms import noise_sums as sums
+from discreet_studies.noise_mechanisms import smooth_guarantees as smooth_promises
+from discreet_studies.noise_mechanisms import textbook_numbers as basics
+from discreet_studies.noise_mechanisms import weighted_sensitivity as weighted
+from discreet_studies.noise_mechanisms.plan import BISWAL_MECHANISMS
+from discreet_studies.study import Setting, run
 
 from discreet.core.relation import Relation
-from discreet.leakage import published_laws
-from discreet.mechanisms.blocks_bins import bin_sensitivity
-from discreet.studies.biswal_mechanisms import (
-    ages,
-    basics,
-    bins,
-    blocks,
-    mixed,
-    promises,
-    smooth_promises,
-    sums,
-    weighted,
-)
-from discreet.studies.biswal_mechanisms.plan import BISWAL_MECHANISMS
-from discreet.studies.study import Setting, run
-from tests.studies.wholeness import (
+from discreet.mechanisms.bin_statistics import bin_sensitivity
+from research.tests.completeness import (
     DOCS,
     drawn,
     explained,

@@ -13,31 +13,26 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from discreet_studies.catalog import planned
+from discreet_studies.personalized_pate import accounting_errors as faults
+from discreet_studies.personalized_pate import cost_growth as courses
+from discreet_studies.personalized_pate import datasets as sets
+from discreet_studies.personalized_pate import exact_costs as exactly
+from discreet_studies.personalized_pate import labels, teachers, utility, votes
+from discreet_studies.personalized_pate import privacy_levels as menus
+from discreet_studies.personalized_pate import reference_values as stated
+from discreet_studies.personalized_pate import run_helpers as runs
+from discreet_studies.personalized_pate import valid_guarantees as honest
+from discreet_studies.personalized_pate.plan import MUEHL
+from discreet_studies.report import as_html, as_json
+from discreet_studies.study import Setting
 from sklearn.base import clone
 
 from discreet.accounting.guarantee import approx
-from discreet.apps.cli.main import main
+from discreet.cli.main import main
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.models.pate.aggregate import Confident
-from discreet.studies.catalogue import planned
-from discreet.studies.muehl import (
-    courses,
-    exactly,
-    faults,
-    honest,
-    labels,
-    menus,
-    runs,
-    sets,
-    stated,
-    teachers,
-    utility,
-    votes,
-)
-from discreet.studies.muehl.plan import MUEHL
-from discreet.studies.page import as_html, as_json
-from discreet.studies.study import Setting
-from tests.studies.wholeness import DOCS, failed
+from discreet.models.pate.aggregators import Confident
+from research.tests.completeness import DOCS, failed
 
 QUICK = Setting(quick=True, seed=MUEHL.seed)
 FULL = Setting(seed=MUEHL.seed)
@@ -444,7 +439,7 @@ def test_pictures_of_the_page_are_there():
 
 
 def test_a_page_of_parts_is_whole(parts):
-    from discreet.studies.study import Study
+    from discreet_studies.study import Study
 
     made = Study(
         plan=replace(MUEHL, experiments=MUEHL.experiments[2:3]),

@@ -7,28 +7,24 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from discreet_studies import optional_models as learned
+from discreet_studies.private_inference import calibration, methods, schedules
+from discreet_studies.private_inference import gradient_descent as learning
+from discreet_studies.private_inference import interval_coverage as coverage
+from discreet_studies.private_inference import interval_widths as widths
+from discreet_studies.private_inference import median_comparison as medians
+from discreet_studies.private_inference import reference_values as stated
+from discreet_studies.private_inference import schedule_costs as runs
+from discreet_studies.private_inference import series_figures as figures
+from discreet_studies.private_inference import series_leakage as series
+from discreet_studies.private_inference import variance_comparison as variances
+from discreet_studies.private_inference.plan import BISWAL_INFERENCE
+from discreet_studies.private_inference.published_series import claim
+from discreet_studies.study import Setting, run
 
+from discreet.audit.series import VAR
 from discreet.core.errors import Unsupported
-from discreet.leakage.series import VAR
-from discreet.leakage.series.published import claim
-from discreet.studies import learned
-from discreet.studies.biswal_inference import (
-    calibration,
-    coverage,
-    figures,
-    learning,
-    medians,
-    methods,
-    runs,
-    schedules,
-    series,
-    stated,
-    variances,
-    widths,
-)
-from discreet.studies.biswal_inference.plan import BISWAL_INFERENCE
-from discreet.studies.study import Setting, run
-from tests.studies.wholeness import (
+from research.tests.completeness import (
     DOCS,
     drawn,
     explained,

@@ -7,16 +7,18 @@ from collections import Counter
 from fractions import Fraction
 
 import pytest
+from discreet_studies.checks import MOST_SIMULATED
+from discreet_studies.range_queries import central_model, trees
+from discreet_studies.range_queries import claimed_guarantees as promises
+from discreet_studies.range_queries import long_ranges as long
+from discreet_studies.range_queries.local_model import Keep, Levels, Unary
+from discreet_studies.range_queries.plan import FRIIS
+from discreet_studies.report import as_json
+from discreet_studies.study import Setting, run
 
-from discreet.queries.budget import Budget
-from discreet.queries.ranges.design import RangeDesign
-from discreet.studies.checks import MOST_SIMULATED
-from discreet.studies.friis import central_model, long, promises, trees
-from discreet.studies.friis.local_model import Keep, Levels, Unary
-from discreet.studies.friis.plan import FRIIS
-from discreet.studies.page import as_json
-from discreet.studies.study import Setting, run
-from tests.studies.wholeness import DOCS, drawn, failed, holds, named, whole
+from discreet.query.budget import Budget
+from discreet.ranges._strategy_design import RangeDesign
+from research.tests.completeness import DOCS, drawn, failed, holds, named, whole
 
 QUICK = Setting(quick=True, seed=FRIIS.seed)
 
@@ -134,7 +136,7 @@ def test_too_little_noise_in_a_simulation_is_seen(monkeypatch):
     def less(model, **how):
         return 0.9 * right(model, **how)
 
-    monkeypatch.setattr("discreet.studies.friis.simulation.simulate", less)
+    monkeypatch.setattr("discreet_studies.range_queries.simulation.simulate", less)
     found = failed(trees._simulated_central(QUICK))
     assert any(name.startswith("E4/simulated, corrected") for name in found)
 

@@ -5,20 +5,23 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from discreet_studies.checks import Claims
+from discreet_studies.range_queries import client_reports as clients
+from discreet_studies.range_queries import data_dependent as by_data
+from discreet_studies.range_queries import discreet_reports as ours
+from discreet_studies.range_queries import local_tables
+from discreet_studies.range_queries import trust_models as ladder
+from discreet_studies.range_queries.example_counts import SEED, even
+from discreet_studies.range_queries.local_model import Flat, Unary, response
+from discreet_studies.range_queries.tree_cover import running
+from discreet_studies.study import Setting
 
-from discreet.mechanisms.local.response import RandomisedResponse, grr
-from discreet.noise.bits import seeded
+from discreet.local.oracles.randomized_response import RandomisedResponse, grr
+from discreet.local.ranges.haar import HaarTree, haar
+from discreet.local.ranges.hierarchical import Layered, Tree, blocks, flat, tree
+from discreet.noise.random_source import seeded
 from discreet.noise.uniform import below, bernoulli_real
-from discreet.queries.ranges.local.haar import HaarTree, haar
-from discreet.queries.ranges.local.layered import Layered
-from discreet.queries.ranges.local.tree import Tree, blocks, flat, tree
-from discreet.studies.checks import Claims
-from discreet.studies.friis import by_data, clients, ladder, local_tables, ours
-from discreet.studies.friis.counts import SEED, even
-from discreet.studies.friis.cover import running
-from discreet.studies.friis.local_model import Flat, Unary, response
-from discreet.studies.study import Setting
-from tests.laws import mean_of
+from tests.distributions import mean_of
 
 QUICK = Setting(quick=True, seed=SEED)
 

@@ -1,6 +1,6 @@
 """Differential privacy for people who must publish."""
 
-from discreet.core.names import offered
+from discreet.core._lazy_import import offered
 
 __version__ = "0.1.0"
 __getattr__, __dir__, __all__ = offered(__name__)

@@ -1,8 +1,9 @@
 # The public names, and where each lives: `__init__.py` reads this file when a name is first used.
 
-from discreet import disclosure, leakage, local, models
+from discreet import audit as leakage
+from discreet import disclosure, intervals, local, models, ranges
 from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
-from discreet.apps.client.connect import connect
+from discreet.client.remote_table import connect
 from discreet.core.errors import (
     BudgetExceeded,
     InvalidArgument,
@@ -16,34 +17,31 @@ from discreet.core.relation import Relation
 from discreet.data.expression import col, when
 from discreet.data.schema import boolean, category, date, integer, real, text
 from discreet.ledger.ledger import Ledger
-from discreet.mechanisms.best import best_additive
-from discreet.mechanisms.blocks import sample_aggregate
-from discreet.mechanisms.blocks_bins import bin_counts
-from discreet.mechanisms.bounded import bounded_laplace, clamped, folded
-from discreet.mechanisms.bounded_advice import advise_bounded
-from discreet.mechanisms.bounded_spread import private_sd, private_variance
-from discreet.mechanisms.gaussian import gaussian
-from discreet.mechanisms.laplace import laplace
-from discreet.mechanisms.local.response import randomised_response
-from discreet.mechanisms.personal.sampling import personal_sample
-from discreet.mechanisms.propose import propose_test_release
-from discreet.mechanisms.quantile import private_quantile
-from discreet.mechanisms.quantile_tree import private_quantiles
+from discreet.local.oracles.randomized_response import randomised_response
+from discreet.mechanisms.above_threshold import above_threshold
+from discreet.mechanisms.additive import gaussian, laplace
+from discreet.mechanisms.bin_statistics import bin_counts
+from discreet.mechanisms.bounded.compare import advise_bounded
+from discreet.mechanisms.bounded.mechanism import bounded_laplace, clamped, folded
+from discreet.mechanisms.bounded.spread import private_sd, private_variance
+from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
+from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_aggregate
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
+from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted
+from discreet.mechanisms.mean_without_bounds import unbounded_mean
+from discreet.mechanisms.personalized.sampling import personal_sample
+from discreet.mechanisms.quantiles import private_quantile, private_quantiles
+from discreet.mechanisms.scalar.best_noise import best_additive
+from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
 from discreet.mechanisms.selection import exponential, noisy_max, permute_and_flip
-from discreet.mechanisms.smooth import smooth
-from discreet.mechanisms.threshold import above_threshold
-from discreet.mechanisms.truncated import truncated_laplace
-from discreet.mechanisms.unbounded import unbounded_mean
-from discreet.mechanisms.weighted import weighted
-from discreet.models import learned
-from discreet.noise.bits import seeded, system
-from discreet.queries import ask, ranges
-from discreet.queries.intervals import doors as intervals
-from discreet.queries.keys import keys
-from discreet.queries.ranges.grid_release import GridRelease
-from discreet.queries.ranges.question import plan_ranges
-from discreet.queries.ranges.release import RangeRelease
-from discreet.queries.ranges.stream_plan import plan_stream
+from discreet.models import blackbox as learned
+from discreet.noise.random_source import seeded, system
+from discreet.query import builders as ask
+from discreet.query.key_sets import keys
+from discreet.ranges.grid.release import GridRelease
+from discreet.ranges.release import RangeRelease
+from discreet.ranges.stream.plan import plan_stream
+from discreet.ranges.table_query import plan_ranges
 from discreet.report.plot import plot
 from discreet.tables.release import Release
 from discreet.tables.stream import stream

@@ -1,5 +1,5 @@
 """``python -m discreet``: the same as the command ``discreet``."""
 
-from discreet.apps.cli.main import main
+from discreet.cli.main import main
 
 main()

@@ -1,7 +1,7 @@
 """Answers that were given: whoever changes one should know, and say so in the changelog.
 
 Bounds are proved elsewhere; here their numbers are held, so that no grid, order or margin
-moves unseen. ``python tests/accounting/test_answers.py`` prints the table anew.
+moves unseen. ``python tests/accounting/test_accounting_results.py`` prints the table anew.
 """
 
 import math
@@ -9,8 +9,9 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.accounting import numeric, renyi
-from discreet.accounting.randomisers import blocks
+from discreet.accounting import _numeric_composition as numeric
+from discreet.accounting import renyi
+from discreet.accounting.shuffle import blocks
 from discreet.core.events import (
     Approx,
     BoundedRange,

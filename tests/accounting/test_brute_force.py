@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.accounting import numeric
+from discreet.accounting import _numeric_composition as numeric
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.events import (
     Approx,

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from discreet_studies.noise_mechanisms.parallel_composition import Partition, parallel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +13,6 @@ from discreet.accounting import conversion
 from discreet.accounting.calibrate import calibrate, truncation
 from discreet.accounting.filters import Odometer, PureFilter, RenyiFilter, ZcdpFilter, rho_of
 from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
-from discreet.accounting.parallel import Partition, parallel
 from discreet.core.errors import BudgetExceeded, InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.events import (
     DiscreteGaussian,

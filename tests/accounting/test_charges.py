@@ -5,14 +5,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from discreet_studies.noise_mechanisms.parallel_composition import Partition, parallel
 
-from discreet.accounting import calibrate, conversion, filters, people, renyi
+from discreet.accounting import calibrate, conversion, filters, renyi
+from discreet.accounting import individual_filter as people
 from discreet.accounting.conversion import UP
 from discreet.accounting.filters import Odometer, RenyiFilter, rho_of
 from discreet.accounting.guarantee import Guarantee, approx, describe, gdp, pure, zcdp
-from discreet.accounting.parallel import Partition, parallel
-from discreet.accounting.people import GRAIN, LARGEST, LARGEST_RHO, PeopleFilter
-from discreet.accounting.personal import PersonalGuarantee, personal
+from discreet.accounting.individual_filter import GRAIN, LARGEST, LARGEST_RHO, PeopleFilter
+from discreet.accounting.personalized import PersonalGuarantee, personal
 from discreet.core import events
 from discreet.core.errors import BudgetExceeded, InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.events import (

@@ -6,12 +6,15 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from discreet_studies.noise_mechanisms.normal_laplace import NormalLaplace
 from scipy import integrate, stats
 
-from discreet.accounting import cells, dominating, leaves, numeric, renyi, shuffle
-from discreet.accounting.guarantee import Guarantee, pure
-from discreet.accounting.normal_laplace import NormalLaplace
-from discreet.accounting.pairs import (
+from discreet.accounting import _event_tree as leaves
+from discreet.accounting import _numeric_composition as dominating
+from discreet.accounting import _numeric_composition as numeric
+from discreet.accounting import pld as cells
+from discreet.accounting import renyi, shuffle
+from discreet.accounting.dominating_pairs import (
     AddPair,
     Atoms,
     GaussianPair,
@@ -20,7 +23,8 @@ from discreet.accounting.pairs import (
     RemovePair,
     WithoutReplacementPair,
 )
-from discreet.accounting.randomisers import blocks
+from discreet.accounting.guarantee import Guarantee, pure
+from discreet.accounting.shuffle import blocks
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.events import NOTHING, LaplaceNoise, Pure, Sampled, Zcdp, repeat
 

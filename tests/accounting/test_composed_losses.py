@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import scipy
 
-from discreet.accounting import composition, conversion, grid, pld
+from discreet.accounting import _numeric_composition as grid
+from discreet.accounting import composition, conversion, pld
+from discreet.accounting.dominating_pairs import Atoms
 from discreet.accounting.filters import Odometer
 from discreet.accounting.guarantee import zcdp
-from discreet.accounting.pairs import Atoms
-from discreet.accounting.people import PeopleFilter
+from discreet.accounting.individual_filter import PeopleFilter
 from discreet.core import events
 from discreet.core.errors import InvalidArgument
 

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.accounting import cells, conversion, numeric, pld
+from discreet.accounting import _numeric_composition as numeric
+from discreet.accounting import conversion, pld
+from discreet.accounting import pld as cells
+from discreet.accounting.dominating_pairs import AddPair, GaussianPair, LaplacePair, RemovePair
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.pairs import AddPair, GaussianPair, LaplacePair, RemovePair
 from discreet.core.events import (
     NOTHING,
     Approx,
@@ -112,7 +114,7 @@ def test_nothing_costs_nothing():
 @settings(max_examples=40)
 def test_gaussians_are_bracketed(mu, count, delta):
     """Gaussian parts composed the hard way; the truth is one Gaussian."""
-    from discreet.accounting import grid
+    from discreet.accounting import _numeric_composition as grid
 
     parts = [(GaussianPair(mu), count)]
     truth = conversion.gaussian_epsilon(delta, mu=mu * math.sqrt(count))
@@ -186,7 +188,7 @@ def test_laplace_cells_bracket_the_profile(step):
 
 
 def check_cells(pair, step):
-    from discreet.accounting.pairs import delta
+    from discreet.accounting.dominating_pairs import delta
 
     high = cells.upper(pair, step=step, tail=1e-12)
     low = cells.lower(pair, step=step, tail=1e-12)
@@ -210,7 +212,7 @@ def test_a_wrong_side_is_caught():
     pair, step = GaussianPair(1.0), 1e-2
     good = cells.upper(pair, step=step, tail=1e-12)
     bad = cells.Masses(index=good.index - 1, mass=good.mass, infinity=good.infinity)
-    from discreet.accounting.pairs import delta
+    from discreet.accounting.dominating_pairs import delta
 
     true = float(delta(pair, np.array([0.5]))[0])
     assert gain(good, step, 0.5) + good.infinity >= true * (1 - 1e-11)

@@ -5,17 +5,18 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
-from scipy import integrate, stats
-
-from discreet.accounting import amplification, conversion
-from discreet.accounting.scales import (
+from discreet_studies.noise_mechanisms.location_scale_pairs import (
     gaussian_pair_delta,
     laplace_pair_delta,
     smooth_laplace_delta,
     smooth_laplace_multiplier,
 )
+from discreet_studies.private_inference import subsampling_amplification as amplification
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from discreet.accounting import conversion
 from discreet.core.errors import InvalidArgument, Unsupported
 
 

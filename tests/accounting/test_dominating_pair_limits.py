@@ -6,8 +6,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.accounting import cells, conversion, dominating, numeric, pairs, renyi
-from discreet.accounting.pairs import (
+from discreet.accounting import _numeric_composition as dominating
+from discreet.accounting import _numeric_composition as numeric
+from discreet.accounting import conversion, renyi
+from discreet.accounting import dominating_pairs as pairs
+from discreet.accounting import pld as cells
+from discreet.accounting.dominating_pairs import (
     AddPair,
     Atoms,
     GaussianPair,

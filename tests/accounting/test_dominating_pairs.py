@@ -6,10 +6,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.accounting import cells, conversion, dominating, numeric, pairs
+from discreet.accounting import _numeric_composition as dominating
+from discreet.accounting import _numeric_composition as numeric
+from discreet.accounting import conversion
+from discreet.accounting import dominating_pairs as pairs
+from discreet.accounting import pld as cells
+from discreet.accounting._event_tree import lattice_gaussian, simple_pair
 from discreet.accounting.conversion import UNDERFLOW, UP
-from discreet.accounting.leaves import lattice_gaussian, simple_pair
-from discreet.accounting.pairs import (
+from discreet.accounting.dominating_pairs import (
     AddPair,
     Atoms,
     BoundedRangePair,

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from discreet.accounting import shuffle
-from discreet.accounting.randomisers import blocks
+from discreet.accounting.shuffle import blocks
 from discreet.core.errors import InvalidArgument
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet.accounting._event_tree import leaves
 from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
-from discreet.accounting.leaves import leaves
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.events import (
     Approx,

@@ -6,8 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from discreet.accounting import cells, grid, pld
-from discreet.accounting.pairs import (
+from discreet.accounting import _numeric_composition as grid
+from discreet.accounting import pld
+from discreet.accounting import pld as cells
+from discreet.accounting.dominating_pairs import (
     Atoms,
     GaussianPair,
     LaplacePair,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from discreet.accounting import calibrate, renyi
-from discreet.accounting.cells import atoms_of
-from discreet.accounting.pairs import LatticeLaplacePair
+from discreet.accounting.dominating_pairs import LatticeLaplacePair
+from discreet.accounting.pld import atoms_of
 from discreet.core import events
 from discreet.core.errors import InvalidArgument
 

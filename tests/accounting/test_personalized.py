@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from discreet.accounting import conversion
 from discreet.accounting.guarantee import approx, gdp, pure, zcdp
-from discreet.accounting.people import GRAIN, LARGEST_RHO, PeopleFilter, limit_rho
-from discreet.accounting.personal import PersonalGuarantee, personal
+from discreet.accounting.individual_filter import GRAIN, LARGEST_RHO, PeopleFilter, limit_rho
+from discreet.accounting.personalized import PersonalGuarantee, personal
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.core.relation import Relation

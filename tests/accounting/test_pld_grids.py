@@ -7,21 +7,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.accounting import (
-    cells,
-    composition,
-    conversion,
-    dominating,
-    grid,
-    numeric,
-    pairs,
-    pld,
-    renyi,
-)
+from discreet.accounting import _numeric_composition as dominating
+from discreet.accounting import _numeric_composition as grid
+from discreet.accounting import _numeric_composition as numeric
+from discreet.accounting import composition, conversion, pld, renyi
+from discreet.accounting import dominating_pairs as pairs
+from discreet.accounting import pld as cells
+from discreet.accounting._event_tree import Reduced
 from discreet.accounting.conversion import UNDERFLOW
-from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.leaves import Reduced
-from discreet.accounting.pairs import (
+from discreet.accounting.dominating_pairs import (
     AddPair,
     Atoms,
     BoundedRangePair,
@@ -30,14 +24,8 @@ from discreet.accounting.pairs import (
     LatticeLaplacePair,
     RemovePair,
 )
-from discreet.core.events import (
-    Composed,
-    DiscreteGaussian,
-    Gdp,
-    LaplaceNoise,
-    Sampled,
-    repeat,
-)
+from discreet.accounting.guarantee import Guarantee
+from discreet.core.events import Composed, DiscreteGaussian, Gdp, LaplaceNoise, Sampled, repeat
 
 F = Fraction
 

@@ -9,10 +9,12 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from discreet_studies.noise_mechanisms import location_scale_pairs as scales
+from discreet_studies.noise_mechanisms.normal_laplace import NormalLaplace
 
-from discreet.accounting import binomial, calibrate, conversion, renyi, scales
+from discreet.accounting import _binomial as binomial
+from discreet.accounting import calibrate, conversion, renyi
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.normal_laplace import NormalLaplace
 from discreet.core.events import (
     BoundedRange,
     Gdp,

@@ -5,7 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.accounting import composition, conversion, filters, leaves
+from discreet.accounting import _event_tree as leaves
+from discreet.accounting import composition, conversion, filters
 from discreet.accounting.filters import rho_of
 from discreet.core.errors import Unsupported
 from discreet.core.events import (
@@ -164,7 +165,7 @@ def test_lattices_that_are_too_coarse_stay():
     assert smooth(10**4 + 1, 1) is not None
     assert smooth(3, 2) is not None
     assert smooth(2, 2) is None
-    from discreet.accounting.leaves import simple_pair
+    from discreet.accounting._event_tree import simple_pair
 
     assert simple_pair(DiscreteGaussian(F(4 * 10**6), F(1), 1)) is not None
     assert simple_pair(DiscreteGaussian(F(4 * 10**6 + 1), F(1), 1)) is None

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet.accounting._event_tree import lattice_gaussian
 from discreet.accounting.conversion import gaussian_delta
+from discreet.accounting.dominating_pairs import BoundedRangePair, LaplacePair, delta
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.leaves import lattice_gaussian
-from discreet.accounting.pairs import BoundedRangePair, LaplacePair, delta
 from discreet.core.events import (
     BoundedRange,
     DiscreteGaussian,

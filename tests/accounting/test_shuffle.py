@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.accounting import binomial, randomisers, shuffle
+from discreet.accounting import _binomial as binomial
+from discreet.accounting import shuffle
+from discreet.accounting import shuffle as randomisers
 from discreet.accounting.composition import solve_epsilon
-from discreet.accounting.randomisers import blocks, levels, unary, window
+from discreet.accounting.shuffle import blocks, levels, unary, window
 from discreet.core.errors import InvalidArgument, Unsupported
 
 BINARY = blocks(points=2)

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from discreet.accounting import shuffle
-from discreet.accounting.randomisers import blocks, window
+from discreet.accounting.shuffle import blocks, window
 from discreet.core.errors import InvalidArgument, Unsupported
 
 

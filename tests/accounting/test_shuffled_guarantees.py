@@ -8,14 +8,9 @@ import pytest
 
 from discreet.accounting.filters import PureFilter
 from discreet.accounting.guarantee import Guarantee, approx, pure
-from discreet.accounting.randomisers import blocks
+from discreet.accounting.shuffle import blocks
 from discreet.core import events
-from discreet.core.errors import (
-    BudgetExceeded,
-    InvalidArgument,
-    RelationMismatch,
-    Unsupported,
-)
+from discreet.core.errors import BudgetExceeded, InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.relation import Relation
 from discreet.ledger.ledger import Ledger
 

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from discreet.audit.attack import Columns, attack, claim_points, lower_bound, upper_bound
+from discreet.audit.cases.sparse_vector import laplace_integers
 from discreet.core.errors import InvalidArgument
-from discreet.leakage.attacks import attack, claim_points, lower_bound, upper_bound
-from discreet.leakage.features import Columns
-from discreet.leakage.variants import laplace_integers
 
 
 def seeded(draw, seed: int = 1):

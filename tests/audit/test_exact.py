@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from discreet.audit import _outputs as outputs
+from discreet.audit import exact
+from discreet.audit import lattice_distribution as lattice
 from discreet.core.errors import InvalidArgument
-from discreet.leakage import exact, lattice, outputs
 
 
 def laplace_pair(scale: float, shift: int) -> exact.Pair:

@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 
+from discreet.audit.attack import NO_BIT, lowest_bit
+from discreet.audit.cases.sparse_vector import laplace_integers
+from discreet.audit.side_channels import precision_attack, relate, timing_probe
 from discreet.core.errors import InvalidArgument
-from discreet.leakage.features import NO_BIT, lowest_bit
-from discreet.leakage.precision import precision_attack, relate, timing_probe
-from discreet.leakage.variants import laplace_integers
 
 SCALES = [0.1, 1.0, 10.0, 1000.0]
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from discreet.audit.attack import lower_bound, upper_bound
+from discreet.audit.exact import gaussian_lower_bound
 from discreet.core.errors import InvalidArgument
-from discreet.leakage.attacks import lower_bound, upper_bound
-from discreet.leakage.linear import gaussian_lower_bound
 
 
 def scores(mu, n, seed):

@@ -10,24 +10,26 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from discreet.audit import exact
+from discreet.audit.cases import _range_outputs as ranges
+from discreet.audit.cases import local as local_cases
+from discreet.audit.cases import ranges as range_cases
+from discreet.audit.cases._local_outputs import copies_law, noisy_pair, remembered_law, report_law
+from discreet.audit.cases.local import Client, client_case, clients
+from discreet.audit.runner import FAMILY, audit_case, registered
 from discreet.core.errors import InvalidArgument
-from discreet.leakage import exact, local_cases, range_cases, ranges
-from discreet.leakage.auditing import FAMILY, audit_case, registered
-from discreet.leakage.local_cases import Client, client_case, clients
-from discreet.leakage.local_laws import copies_law, noisy_pair, remembered_law, report_law
-from discreet.local.catalogue import KINDS
-from discreet.mechanisms.local.hashing import olh
-from discreet.mechanisms.local.histogram import SummedHistogram
-from discreet.mechanisms.local.laplace import LocalLaplace
-from discreet.mechanisms.local.longitudinal import rappor
-from discreet.mechanisms.local.memoised_hashing import l_olh
-from discreet.mechanisms.local.piecewise import duchi
-from discreet.mechanisms.local.response import RandomisedResponse, grr
-from discreet.mechanisms.local.unary import oue
-from discreet.noise.bits import seeded
+from discreet.local.longitudinal import l_olh, rappor
+from discreet.local.means.local_laplace import LocalLaplace
+from discreet.local.means.piecewise import duchi
+from discreet.local.oracles.histogram_encoding import SummedHistogram
+from discreet.local.oracles.local_hashing import olh
+from discreet.local.oracles.randomized_response import RandomisedResponse, grr
+from discreet.local.oracles.unary_encoding import oue
+from discreet.local.registry import KINDS_catalogue as KINDS
 from discreet.noise.laplace import DiscreteLaplace
+from discreet.noise.random_source import seeded
 from discreet.noise.uniform import below, bernoulli_real
-from tests.laws import ALPHA
+from tests.distributions import ALPHA
 
 OURS = (*local_cases.cases(), *local_cases.beside())
 CLIENTS = clients()

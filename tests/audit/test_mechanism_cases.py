@@ -10,19 +10,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.leakage import catalogue, exact, outputs
-from discreet.leakage.auditing import FAMILY, audit_case, registered
-from discreet.leakage.case import Case
-from discreet.leakage.lattice import discrete_laplace, listed
-from discreet.leakage.precision import precision_attack, timing_probe
-from discreet.mechanisms.gaussian import gaussian
-from discreet.mechanisms.laplace import laplace
-from discreet.mechanisms.local.response import randomised_response
+from discreet.audit import _outputs as outputs
+from discreet.audit import exact
+from discreet.audit.case import Case
+from discreet.audit.cases import mechanisms as catalogue
+from discreet.audit.lattice_distribution import discrete_laplace, listed
+from discreet.audit.runner import FAMILY, audit_case, registered
+from discreet.audit.side_channels import precision_attack, timing_probe
+from discreet.local.oracles.randomized_response import randomised_response
+from discreet.mechanisms.above_threshold import above_threshold
+from discreet.mechanisms.additive import gaussian, laplace
+from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
 from discreet.mechanisms.selection import exponential, noisy_max, permute_and_flip
-from discreet.mechanisms.threshold import above_threshold
-from discreet.mechanisms.truncated import truncated_laplace
-from discreet.noise.bits import seeded
-from tests.counted import CountedBits
+from discreet.noise.random_source import seeded
+from tests.counting_source import CountedBits
 
 OWN = catalogue.cases()
 BY_NAME = {case.name: case for case in OWN}

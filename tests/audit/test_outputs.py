@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.leakage import exact, lattice, outputs
+from discreet.audit import _outputs as outputs
+from discreet.audit import exact
+from discreet.audit import lattice_distribution as lattice
 
 SMALL = lattice.Lattice(start=-1, mass=np.array([0.2, 0.5, 0.3]))
 SCORES = st.lists(st.integers(0, 6), min_size=1, max_size=5)

@@ -2,9 +2,10 @@
 
 import pytest
 
-from discreet.leakage import exact, personal_cases
-from discreet.leakage.auditing import FAMILY, audit_case, registered
-from discreet.leakage.personal_cases import EPSILONS, LEVELS
+from discreet.audit import exact
+from discreet.audit.cases import personalized as personal_cases
+from discreet.audit.cases.personalized import EPSILONS, LEVELS
+from discreet.audit.runner import FAMILY, audit_case, registered
 
 SOUND, MISTAKEN = personal_cases.sound(), personal_cases.mistaken()
 

@@ -10,12 +10,14 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats
 
-from discreet.apps.cli.main import main
+from discreet.audit import exact
+from discreet.audit.case import Case
+from discreet.audit.cases import _range_outputs as ranges
+from discreet.audit.cases import ranges as range_cases
+from discreet.audit.runner import FAMILY, audit_case, registered
+from discreet.cli.main import main
 from discreet.core.errors import InvalidArgument
-from discreet.leakage import exact, range_cases, ranges
-from discreet.leakage.auditing import FAMILY, audit_case, registered
-from discreet.leakage.case import Case
-from tests.laws import ALPHA, frequency
+from tests.distributions import ALPHA, frequency
 
 
 @pytest.mark.parametrize("case", range_cases.published(), ids=lambda case: case.name)
@@ -174,7 +176,7 @@ def test_the_command_line_lists_what_was_published() -> None:
 
 def test_the_command_line_fails_when_a_sound_tree_falls(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = range_cases.Recovery(name="ours", leaves=64, recovered=1, broken=False)
-    monkeypatch.setattr("discreet.apps.cli.audit.recoveries", lambda: (wrong,))
+    monkeypatch.setattr("discreet.cli.audit.recoveries", lambda: (wrong,))
     result = CliRunner().invoke(main, ["audit", "--published", "published OLH", "ours"])
     assert result.exit_code == 1
     assert "1 of 64 leaves" in result.output

@@ -9,10 +9,12 @@ import math
 import numpy as np
 import pytest
 
-from discreet.leakage import broken, exact, variants
-from discreet.leakage.auditing import FAMILY, audit, audit_case
-from discreet.leakage.case import Case
-from discreet.leakage.lattice import discrete_laplace
+from discreet.audit import exact
+from discreet.audit.case import Case
+from discreet.audit.cases import broken
+from discreet.audit.cases import sparse_vector as variants
+from discreet.audit.lattice_distribution import discrete_laplace
+from discreet.audit.runner import FAMILY, audit, audit_case
 
 ALL = (*broken.cases(), *(case for case in variants.cases() if not case.broken))
 REQUIRED = {

@@ -10,9 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.core.relation import Relation
-from discreet.leakage.sensitivity import (
+from discreet.audit.sensitivity import (
     Data,
     Norm,
     WrongSensitivity,
@@ -20,6 +18,8 @@ from discreet.leakage.sensitivity import (
     neighbours,
     true_sensitivity,
 )
+from discreet.core.errors import InvalidArgument, NotCertified
+from discreet.core.relation import Relation
 
 LO, HI = Fraction(-1), Fraction(3)
 R = HI - LO

@@ -4,10 +4,11 @@ import dataclasses
 
 import pytest
 
-from discreet.leakage import exact, statistic_cases
-from discreet.leakage.auditing import FAMILY, audit_case
-from discreet.leakage.case import Case
-from discreet.leakage.statistic_cases import cases
+from discreet.audit import exact
+from discreet.audit.case import Case
+from discreet.audit.cases import statistics as statistic_cases
+from discreet.audit.cases.statistics import cases
+from discreet.audit.runner import FAMILY, audit_case
 
 CASES = {case.name: case for case in cases()}
 

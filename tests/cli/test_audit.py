@@ -9,10 +9,10 @@ import pkgutil
 import pytest
 
 import discreet
-from discreet.apps.cli import model_cases
-from discreet.apps.cli.audit import everything
-from discreet.leakage.auditing import FAMILY, audit_case
-from discreet.leakage.case import Case
+from discreet.audit.case import Case
+from discreet.audit.runner import FAMILY, audit_case
+from discreet.cli import _model_cases as model_cases
+from discreet.cli.audit import everything
 from discreet.mechanisms.mechanism import Mechanism
 
 # What lets numbers out; of an interval that is planned, also many at once.

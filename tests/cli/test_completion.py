@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from discreet.apps.cli.main import main
+from discreet.cli.main import main
 
 COMMAND = Path(sys.executable).with_name("discreet")
 

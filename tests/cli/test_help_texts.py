@@ -3,7 +3,7 @@
 import math
 
 import discreet
-from discreet.report.words import plainly
+from discreet.report.html_page import plainly
 
 REPLACE = discreet.Relation.REPLACE_ONE
 

@@ -12,12 +12,12 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from discreet.apps.cli import kinds
-from discreet.apps.cli.main import main
-from discreet.local.aggregate import Aggregate
-from discreet.local.collection import Collection
-from discreet.local.files import Writer, chunks, read_header
-from discreet.noise.bits import seeded
+from discreet.cli import _local_commands as kinds
+from discreet.cli.main import main
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.collection.report_file import Writer, chunks, read_header
+from discreet.local.collection.spec import Collection
+from discreet.noise.random_source import seeded
 
 SECRET = "CANARY-3370"
 FRUIT = ["fig", "kiwi", "pear", "other"]
@@ -200,7 +200,7 @@ def test_no_value_is_ever_quoted(fruit, collection, tmp_path):
 
 def test_values_are_encoded_all_or_none(collection, tmp_path, monkeypatch):
     """Else those before the error would be sent twice when it is mended, at twice the cost."""
-    monkeypatch.setattr("discreet.apps.cli.collect._VALUES", 10)
+    monkeypatch.setattr("discreet.cli._local_commands._VALUES", 10)
     target = made(collection, tmp_path, 50)
     before = target.read_bytes()
     run("encode", collection, "-o", target, ok=False, stdin="1\n" * 95 + "99\n")
@@ -272,7 +272,7 @@ def test_what_is_wrong_with_a_description_is_said(tmp_path):
 def test_pipes(collection):
     """As a shell runs it: reports are bytes on standard output and standard input."""
     text = "".join(f"{i % 20}\n" for i in range(1000)).encode()
-    start = "from discreet.apps.cli.main import main; main()"
+    start = "from discreet.cli.main import main; main()"
     command = [sys.executable, "-c", start, "local"]
     sent = subprocess.run(
         [*command, "encode", str(collection)], input=text, capture_output=True, check=True

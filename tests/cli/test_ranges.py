@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 import discreet
-from discreet.apps.cli.main import main
-from discreet.report.chart import Axis, Band, Curve, curves
-from discreet.report.heat import heat
-from discreet.tables.ranges import ChargedRanges
+from discreet.cli.main import main
+from discreet.report.drawing.heat_map import heat
+from discreet.report.drawing.line_chart import Axis, Band, Curve, curves
+from discreet.tables.range_release import ChargedRanges
 
 FILE = """
 title = "Visits <2024>"

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import discreet
-from discreet.apps.cli.main import main
+from discreet.cli.main import main
 
 FILE = """
 title = "Survey <2026>"

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from discreet import Ledger, pure
-from discreet.apps.cli.main import EXIT_REFUSED, main
+from discreet.cli.main import EXIT_REFUSED, main
 
 
 @pytest.fixture(scope="module")
@@ -106,14 +106,15 @@ def test_an_unknown_case_is_refused_in_one_line():
 
 
 def test_a_missed_or_accused_mechanism_fails_the_command(monkeypatch):
-    from discreet.leakage import auditing, catalogue
+    from discreet.audit import runner as auditing
+    from discreet.audit.cases import mechanisms as catalogue
 
     good = next(iter(catalogue.cases()))
     wrong = type(good)(
         **{name: getattr(good, name) for name in good.__slots__ if name != "broken"}, broken=True
     )
     monkeypatch.setattr(auditing, "registered", lambda: (wrong,))
-    monkeypatch.setattr("discreet.apps.cli.audit.registered", lambda: (wrong,))
+    monkeypatch.setattr("discreet.cli.audit.registered", lambda: (wrong,))
     result = CliRunner().invoke(main, ["audit"])
     assert result.exit_code == 1
     assert "MISSED" in result.output

@@ -15,11 +15,11 @@ import pytest
 from click.testing import CliRunner
 
 import discreet
-from discreet.apps.cli.main import main
-from discreet.leakage import series
-from discreet.leakage.series.savings import savings
-from discreet.noise.bits import seeded
-from discreet.report.series import savings as savings_picture
+from discreet.audit import series
+from discreet.audit.series.design import savings
+from discreet.cli.main import main
+from discreet.noise.random_source import seeded
+from discreet.report.leakage_report import savings as savings_picture
 
 MODEL = series.VAR(lags=np.diag([0.3, 0.6, 0.9]), noise=0.8 * np.eye(3) + 0.2)
 PANEL = MODEL.simulate(times=40, bits=seeded(1))[0].round(3)

@@ -9,7 +9,7 @@ import tomllib
 import pytest
 from click.testing import CliRunner
 
-from discreet.apps.cli.main import main
+from discreet.cli.main import main
 from discreet.ledger.ledger import Ledger
 
 FILE = """

@@ -7,8 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from discreet import BudgetExceeded, InvalidArgument, Unsupported, ask, col
-from discreet.apps.client.connect import connect
-from discreet.apps.client.connection import ServerRefused, ServerSilent, connection
+from discreet.client.connection import ServerRefused, ServerSilent, connection
+from discreet.client.remote_table import connect
 
 TABLE = {
     "name": "people",

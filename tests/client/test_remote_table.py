@@ -6,9 +6,9 @@ import pytest
 
 import discreet
 from discreet import BudgetExceeded, InvalidArgument, Release, ask, col, keys
-from discreet.apps.client.connection import ServerRefused
-from discreet.tables.ranges import ChargedGrid, ChargedRanges
-from tests.apps.web.serving import Running, write_config, write_people
+from discreet.client.connection import ServerRefused
+from discreet.tables.range_release import ChargedGrid, ChargedRanges
+from tests.server.running import Running, write_config, write_people
 
 ASKED = [
     ("count", (), {}),

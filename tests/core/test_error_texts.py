@@ -8,9 +8,10 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.core import canonical, check
+from discreet.core import _validate as check
+from discreet.core import canonical_json as canonical
+from discreet.core._validate import power_of_two
 from discreet.core.errors import InvalidArgument
-from discreet.core.grid import power_of_two
 from discreet.core.relation import Relation, trusted
 
 

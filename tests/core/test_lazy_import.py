@@ -5,7 +5,7 @@ import importlib
 import pytest
 
 import discreet
-from discreet.core.names import offered
+from discreet.core._lazy_import import offered
 
 
 def test_a_package_offers_what_its_stub_names():

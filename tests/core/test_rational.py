@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.core import check
-from discreet.core.errors import InvalidArgument
-from discreet.core.exact import (
+from discreet.core import _validate as check
+from discreet.core._rational import (
     ceil_div,
     exp_minus,
     in_steps,
@@ -21,7 +20,8 @@ from discreet.core.exact import (
     round_down,
     round_up,
 )
-from discreet.core.grid import exponent_below, grid_exponent
+from discreet.core._validate import exponent_below, grid_exponent
+from discreet.core.errors import InvalidArgument
 
 positive_fractions = st.fractions(min_value=0, max_value=1000)
 

@@ -6,7 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.core import check, exact, grid
+from discreet.core import _rational as exact
+from discreet.core import _validate as check
+from discreet.core import _validate as grid
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Approx, Pure, Sampled, SampledWithoutReplacement, compose, repeat
 from discreet.core.relation import Relation, trusted

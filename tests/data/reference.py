@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 from fractions import Fraction
 
-from discreet.data.code import Bin, Binary, Clip, Const, Divide, Pick, Ref
+from discreet.data._integer_ops import Bin, Binary, Clip, Const, Divide, Pick, Ref
 from discreet.data.schema import Boolean, Category, Date, Number
 
 PRIME = 2**31 - 1

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.data.bounded import Bounded, labelled
-from discreet.data.code import Ref
+from discreet.data._integer_ops import Bounded, Ref, labelled
 
 LABELS = ("a", "b", "a b", "(other)")
 

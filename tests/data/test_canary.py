@@ -15,11 +15,12 @@ import pyarrow.parquet
 import pytest
 
 from discreet.core.errors import InvalidArgument, PrivacyError
-from discreet.data import duckdb_engine, narwhals_engine, schema
-from discreet.data.collect import collect, engine_of
+from discreet.data import schema
+from discreet.data._duckdb import engine as duckdb_engine
+from discreet.data._numpy import engine as narwhals_engine
+from discreet.data.execute import KeyPlan, collect, collect_keys, engine_of
 from discreet.data.expression import col
-from discreet.data.keys import KeyPlan, collect_keys
-from discreet.data.plan import Limits, Plan, count, total, units
+from discreet.data.program import Limits, Plan, count, total, units
 from discreet.data.schema import Lookup, boolean, category, integer
 from discreet.data.source import EngineFailure, Joined, open_source
 

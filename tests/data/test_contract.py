@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from discreet.data.collect import collect
+from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.plan import Limits, Plan, count, total, units
+from discreet.data.program import Limits, Plan, count, total, units
 from discreet.data.schema import boolean, category, date, integer, real
 from discreet.data.source import open_source
 from tests.data import reference, sources

@@ -7,11 +7,11 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from discreet.data import duckdb_engine
-from discreet.data.collect import collect
+from discreet.data._duckdb import engine as duckdb_engine
+from discreet.data._duckdb.contribution_limits import _packed, content
+from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.limit_sql import _packed, content
-from discreet.data.plan import Limits, Plan, count, total, units
+from discreet.data.program import Limits, Plan, count, total, units
 from discreet.data.schema import integer
 from discreet.data.source import open_source
 from tests.data import reference, sources

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet.core.errors import InvalidArgument
-from discreet.data.collect import collect
+from discreet.data.execute import collect
 from discreet.data.expression import col, when
-from discreet.data.plan import Plan, count, total
+from discreet.data.program import Plan, count, total
 from discreet.data.schema import boolean, category, date, integer, real
 from discreet.data.source import open_source
 from tests.data import reference, sources

@@ -10,7 +10,7 @@ import pytest
 
 from discreet import boolean, category, col, date, integer, real, when
 from discreet.core.errors import InvalidArgument, PrivacyError
-from discreet.data.written import DEEPEST, read, read_label, write_label, written
+from discreet.data.expression_json import DEEPEST, read, read_label, write_label, written
 
 SCHEMA = {
     "age": integer(lower=0, upper=120),

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from discreet.core.errors import PrivacyError
-from discreet.data.collect import collect
+from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.plan import Plan, total
+from discreet.data.program import Plan, total
 from discreet.data.schema import integer
 from discreet.data.source import EngineFailure, Relation, Stream, open_source
 from tests.data import sources

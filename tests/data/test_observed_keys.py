@@ -11,10 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from discreet.core.errors import InvalidArgument
-from discreet.data.collect import collect
+from discreet.data.execute import KeyPlan, collect, collect_keys
 from discreet.data.expression import col
-from discreet.data.keys import KeyPlan, collect_keys
-from discreet.data.plan import Limits, Plan, count, total, units
+from discreet.data.program import Limits, Plan, count, total, units
 from discreet.data.schema import OTHER, category, integer, text
 from discreet.data.source import open_source
 from tests.data import reference, sources

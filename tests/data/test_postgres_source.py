@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from discreet.core.errors import InvalidArgument, PrivacyError, Unsupported
-from discreet.data.collect import collect
+from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.plan import Limits, Plan, count, total, units
+from discreet.data.program import Limits, Plan, count, total, units
 from discreet.data.schema import boolean, category, date, integer, real
 from discreet.data.source import EngineFailure, Stream, open_source
 from tests.data.test_contract import Contract, folder

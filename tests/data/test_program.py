@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.data.collect import collect
+from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.plan import Limits, Plan, count, total, units
+from discreet.data.program import Limits, Plan, count, total, units
 from discreet.data.schema import OTHER, boolean, category, date, integer, nearest, real
 from discreet.data.source import open_source, public_keys
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.data import limit_numpy, narwhals_engine
-from discreet.data.collect import collect
+from discreet.data._numpy import contribution_limits as limit_numpy
+from discreet.data._numpy import engine as narwhals_engine
+from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.plan import Limits, Plan, count, total, units
+from discreet.data.program import Limits, Plan, count, total, units
 from discreet.data.schema import category, integer, real
 from discreet.data.source import open_source
 from tests.data import reference, sources

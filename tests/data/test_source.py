@@ -12,9 +12,9 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data import source as module
-from discreet.data.collect import collect
+from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.plan import Limits, Plan, count, total
+from discreet.data.program import Limits, Plan, count, total
 from discreet.data.schema import category, integer
 from discreet.data.source import Files, Frame, Relation, open_source
 

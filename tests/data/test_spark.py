@@ -14,14 +14,13 @@ import pytest
 from pyspark.sql import functions
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.data.collect import collect
-from discreet.data.duckdb_engine import DuckDBEngine
+from discreet.data._duckdb.engine import DuckDBEngine
+from discreet.data._spark.engine import SparkEngine, compile_frame
+from discreet.data.execute import KeyPlan, collect, collect_keys
 from discreet.data.expression import col
-from discreet.data.keys import KeyPlan, collect_keys
-from discreet.data.plan import Limits, Plan, count, total, units
+from discreet.data.program import Limits, Plan, count, total, units
 from discreet.data.schema import Lookup, category, date, integer, real, text
 from discreet.data.source import EngineFailure, SparkFrame, open_source
-from discreet.data.spark_engine import SparkEngine, compile_frame
 from tests.data import reference, sources
 from tests.data.test_contract import SCHEMA, TYPES, UNIT, Contract, folder, plans, some_row
 

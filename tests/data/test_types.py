@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.data.collect import collect
+from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.plan import Limits, Plan, count, total, units
+from discreet.data.program import Limits, Plan, count, total, units
 from discreet.data.schema import Category, Date, boolean, category, date, date_label, integer, real
 from discreet.data.source import open_source
 from tests.data import reference, sources

@@ -13,8 +13,8 @@ import pytest
 
 import discreet
 from discreet.core import events
+from discreet.core._rational import exp_minus
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
-from discreet.core.exact import exp_minus
 from discreet.core.relation import Relation
 from discreet.disclosure import (
     at,
@@ -26,10 +26,10 @@ from discreet.disclosure import (
     sampled_table,
     worst_delta,
 )
-from discreet.disclosure.points import _counted
-from discreet.noise.bits import seeded
-from discreet.noise.tree import enumerate_sampler
-from tests.laws import frequency, mean_of
+from discreet.disclosure._k_noise import _counted
+from discreet.noise.random_source import seeded
+from tests.choice_tree import enumerate_sampler
+from tests.distributions import frequency, mean_of
 
 # (k, rate, epsilon), the published bound where the literature states it.
 CASES = [

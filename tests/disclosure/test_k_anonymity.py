@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.disclosure import anonymise, assess, at, categories, intervals, prefixes
-from discreet.disclosure.classes import together
-from discreet.disclosure.hierarchy import MISSING, OTHER
+from discreet.disclosure.generalization_hierarchy import MISSING, OTHER, together
 
 AGES = [32, 45, 27, 19, 31, 25]
 AMOUNTS = [75.50, 120.00, 16.75, 85.00, 50.00, 40.50]

@@ -28,9 +28,9 @@ from discreet.disclosure import (
     wasserstein,
     width_after,
 )
-from discreet.disclosure.uniform import symmetric
-from discreet.noise.bits import seeded
-from tests.laws import ALPHA, mean_of
+from discreet.disclosure._k_noise import symmetric
+from discreet.noise.random_source import seeded
+from tests.distributions import ALPHA, mean_of
 
 numbers = st.lists(st.integers(-40, 40).map(lambda n: n / 8), min_size=1, max_size=12)
 widths = st.sampled_from([0.25, 0.5, 1.0, 2.5])

@@ -15,7 +15,7 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import NotCertified
 from discreet.disclosure import at, categories, intervals, kept_with, pram
 from discreet.mechanisms.mechanism import Mechanism
-from discreet.noise.bits import seeded
+from discreet.noise.random_source import seeded
 
 VALUES = np.linspace(0, 10, 40)
 TABLE = pl.DataFrame({"age": [1, 2, 3, 4] * 3, "ill": list("abc") * 4})

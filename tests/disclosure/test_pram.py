@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.disclosure import block_pram, group_sizes, histogram, k_pram, kept_with, pram
-from discreet.noise.bits import seeded
-from discreet.noise.tree import enumerate_sampler
-from tests.laws import ALPHA, frequency, mean_of
+from discreet.noise.random_source import seeded
+from tests.choice_tree import enumerate_sampler
+from tests.distributions import ALPHA, frequency, mean_of
 
 GENDER = pram([[0.8, 0.2], [0.2, 0.8]])
 WEEKS = pram([[0.5, 0.25, 0.25], [0.125, 0.75, 0.125], [0, 0.5, 0.5]])

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.mechanisms.column import Column
-from discreet.noise.bits import seeded
-from discreet.queries.intervals import chernoff
-from discreet.queries.intervals.coverage import coverage
-from discreet.queries.intervals.mean import mean_interval
-from discreet.queries.intervals.statistics import MeanOf, VarianceOf, bernoulli_mgf
+from discreet.intervals import interval as chernoff
+from discreet.intervals._coverage import coverage
+from discreet.intervals._mean import mean_interval
+from discreet.intervals.statistics import MeanOf, VarianceOf, bernoulli_mgf
+from discreet.mechanisms.quantiles import Column
+from discreet.noise.random_source import seeded
 
 UNIT = {"lower": 0, "upper": 1}
 

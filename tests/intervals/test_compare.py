@@ -9,18 +9,17 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.mechanisms.laplace import laplace
-from discreet.mechanisms.quantile import private_quantile
-from discreet.noise.bits import seeded
-from discreet.queries.intervals.compare import central_and_local, compare_rows
-from discreet.queries.intervals.coverage import coverage, each
-from discreet.queries.intervals.diagnostic import fractional_ages, leave_one_out
-from discreet.queries.intervals.reports import (
+from discreet.intervals._coverage import coverage, each, fractional_ages, leave_one_out
+from discreet.intervals.central_vs_local import central_and_local, compare_rows
+from discreet.local.report_intervals import (
     reports_interval,
     reports_variance,
     reports_variance_interval,
 )
-from tests import laws
+from discreet.mechanisms.additive import laplace
+from discreet.mechanisms.quantiles import private_quantile
+from discreet.noise.random_source import seeded
+from tests import distributions as laws
 
 UNIT = {"lower": 0, "upper": 1}
 STD = 12**-0.5

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from discreet.core._rational import ceil_div
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.exact import ceil_div
 from discreet.core.relation import Relation
-from discreet.mechanisms.column import Column
-from discreet.noise.bits import seeded
-from discreet.queries.intervals import law
-from discreet.queries.intervals.coverage import Coverage, coverage, each
-from discreet.queries.intervals.mean import mean_interval
-from discreet.queries.intervals.sums import sums, variance_moved, variance_shift
-from tests import laws
+from discreet.intervals import interval as law
+from discreet.intervals._coverage import Coverage, coverage, each
+from discreet.intervals._mean import mean_interval
+from discreet.intervals.statistics import sums, variance_moved, variance_shift
+from discreet.mechanisms.quantiles import Column
+from discreet.noise.random_source import seeded
+from tests import distributions as laws
 
 UNIT = {"lower": 0, "upper": 1}
 

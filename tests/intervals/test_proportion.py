@@ -8,10 +8,10 @@ from scipy import stats
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.noise.bits import seeded
-from discreet.queries.intervals import law
-from discreet.queries.intervals.coverage import coverage
-from discreet.queries.intervals.proportion import proportion_interval
+from discreet.intervals import interval as law
+from discreet.intervals._coverage import coverage
+from discreet.intervals._proportion import proportion_interval
+from discreet.noise.random_source import seeded
 
 
 def covered(plan, share, *, level=None):

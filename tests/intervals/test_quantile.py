@@ -10,9 +10,9 @@ from scipy import stats
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.relation import Relation
-from discreet.noise.bits import seeded
-from discreet.queries.intervals.coverage import coverage
-from discreet.queries.intervals.quantile import _rank, quantile_interval
+from discreet.intervals._coverage import coverage
+from discreet.intervals._quantile import _rank, quantile_interval
+from discreet.noise.random_source import seeded
 
 UNIT = {"lower": 0, "upper": 1}
 

@@ -7,17 +7,16 @@ import math
 
 import numpy as np
 import pytest
+from discreet_studies.intervals.mean_comparison import LAWS
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.mechanisms.column import Column
-from discreet.noise.bits import seeded
-from discreet.queries.intervals.against import LAWS
-from discreet.queries.intervals.coverage import coverage
-from discreet.queries.intervals.difference import difference_interval
-from discreet.queries.intervals.statistics import DifferenceOf, MeanOf, VarianceOf
-from discreet.queries.intervals.variance import variance_interval
-from tests import laws
+from discreet.intervals._coverage import coverage
+from discreet.intervals._mean import difference_interval, variance_interval
+from discreet.intervals.statistics import DifferenceOf, MeanOf, VarianceOf
+from discreet.mechanisms.quantiles import Column
+from discreet.noise.random_source import seeded
+from tests import distributions as laws
 
 UNIT = {"lower": 0, "upper": 1}
 SMALL = Column.of(0, 4, 1)

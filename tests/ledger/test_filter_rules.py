@@ -14,8 +14,8 @@ from discreet.accounting import composition
 from discreet.accounting.conversion import gaussian_delta
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.ledger import rules
-from discreet.ledger.rules import ApproxRule, add, pure_to_mu, rule_for
+from discreet.ledger import _filter_rules as rules
+from discreet.ledger._filter_rules import ApproxRule, add, pure_to_mu, rule_for
 
 HALF = Fraction(1, 2)
 

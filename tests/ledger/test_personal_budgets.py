@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.accounting import people
-from discreet.accounting.people import GRAIN
-from discreet.accounting.personal import personal
+from discreet.accounting import individual_filter as people
+from discreet.accounting.individual_filter import GRAIN
+from discreet.accounting.personalized import personal
 from discreet.core.errors import BudgetExceeded, InvalidArgument
-from discreet.ledger import crowd_rows
+from discreet.ledger import _personal_budget_rows as crowd_rows
 from discreet.ledger.store import StoreFailure
 
 LIMITS = {"strict": discreet.zcdp(0.25), "open": discreet.zcdp(1)}

@@ -4,8 +4,8 @@ import pytest
 
 import discreet
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.ledger.charged import charged
-from discreet.noise.bits import seeded, system
+from discreet.ledger.account import charged
+from discreet.noise.random_source import seeded, system
 
 
 @pytest.fixture

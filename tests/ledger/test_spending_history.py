@@ -4,7 +4,7 @@ import pytest
 
 import discreet
 from discreet.core.errors import InvalidArgument
-from discreet.ledger.course import course
+from discreet.ledger.spending_history import course
 
 
 def test_the_same_request_is_one_reservation(ledger):

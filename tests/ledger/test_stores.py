@@ -11,8 +11,10 @@ import pytest
 import discreet
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.ledger import postgres, sqlite, store
-from discreet.ledger.rules import ApproxRule
+from discreet.ledger import _postgres as postgres
+from discreet.ledger import _sqlite as sqlite
+from discreet.ledger import store
+from discreet.ledger._filter_rules import ApproxRule
 from discreet.ledger.store import Pool, StoreFailure
 
 TENTH = discreet.pure(0.1)

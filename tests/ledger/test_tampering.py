@@ -5,7 +5,7 @@ import json
 import pytest
 
 import discreet
-from discreet.ledger import journal
+from discreet.ledger import _entries as journal
 from discreet.ledger.store import StoreFailure
 
 TENTH = discreet.pure(0.1)

@@ -8,21 +8,20 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.core.exact import exp_minus
-from discreet.mechanisms.local import longitudinal
-from discreet.mechanisms.local.coin import coin_check
-from discreet.mechanisms.local.hashing import olh
-from discreet.mechanisms.local.histogram import SummedHistogram
-from discreet.mechanisms.local.laplace import LocalLaplace
-from discreet.mechanisms.local.longitudinal import l_osue, rappor
-from discreet.mechanisms.local.memoised_hashing import l_olh
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.subset import subset_selection
-from discreet.mechanisms.local.unary import ONE, OptimisedUnary, SymmetricUnary
-from discreet.mechanisms.local.window import Window, window
+from discreet.core._rational import exp_minus
+from discreet.local import longitudinal
+from discreet.local._window_channel import Window, window
+from discreet.local.longitudinal import l_olh, l_osue, rappor
+from discreet.local.means.local_laplace import LocalLaplace
+from discreet.local.oracles.histogram_encoding import SummedHistogram
+from discreet.local.oracles.local_hashing import olh
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.oracles.subset_selection import subset_selection
+from discreet.local.oracles.unary_encoding import ONE, OptimisedUnary, SymmetricUnary
+from discreet.local.randomizer import coin_check
 from discreet.mechanisms.mechanism import Certificate
-from discreet.noise.bits import seeded
 from discreet.noise.laplace import DiscreteLaplace
+from discreet.noise.random_source import seeded
 
 
 @pytest.fixture

@@ -3,26 +3,24 @@
 import numpy as np
 import pytest
 
-from discreet.mechanisms.local import (
-    hashing,
-    histogram,
-    mean,
-    memoised_hashing,
-    response,
-    several,
-    subset,
-    unary,
-    wave,
-)
-from discreet.mechanisms.local.hashing import olh
-from discreet.mechanisms.local.histogram import she
-from discreet.mechanisms.local.memoised_hashing import l_olh
-from discreet.mechanisms.local.piecewise import duchi, piecewise
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.subset import subset_selection
-from discreet.mechanisms.local.unary import oue, sue
-from discreet.mechanisms.local.wave import square_wave
-from discreet.noise.bits import seeded
+from discreet.local import longitudinal as memoised_hashing
+from discreet.local import square_wave as wave
+from discreet.local.longitudinal import l_olh
+from discreet.local.means import base as mean
+from discreet.local.means import multidimensional as several
+from discreet.local.means.piecewise import duchi, piecewise
+from discreet.local.oracles import histogram_encoding as histogram
+from discreet.local.oracles import local_hashing as hashing
+from discreet.local.oracles import randomized_response as response
+from discreet.local.oracles import subset_selection as subset
+from discreet.local.oracles import unary_encoding as unary
+from discreet.local.oracles.histogram_encoding import she
+from discreet.local.oracles.local_hashing import olh
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.oracles.subset_selection import subset_selection
+from discreet.local.oracles.unary_encoding import oue, sue
+from discreet.local.square_wave import square_wave
+from discreet.noise.random_source import seeded
 
 MODULES = (hashing, histogram, mean, memoised_hashing, response, several, subset, unary, wave)
 # An epsilon at which no client of these tests lies.

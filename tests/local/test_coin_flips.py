@@ -10,18 +10,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from discreet.core._rational import exp_minus
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import exp_minus
-from discreet.mechanisms.local import best as best_module
-from discreet.mechanisms.local.distribution import Bootstrap, Distribution
-from discreet.mechanisms.local.frequencies import Frequencies
-from discreet.mechanisms.local.longitudinal import l_osue, rappor
-from discreet.mechanisms.local.mean import Mean
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.shares import Polya
-from discreet.mechanisms.local.unary import ONE, best_threshold, oue, sue, the
-from discreet.mechanisms.local.wave import half_width
-from discreet.noise.bits import seeded
+from discreet.local.distributed_noise import Polya
+from discreet.local.longitudinal import l_osue, rappor
+from discreet.local.means import multidimensional as best_module
+from discreet.local.means.base import Mean
+from discreet.local.oracles.base import Frequencies
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.oracles.unary_encoding import ONE, best_threshold, oue, sue, the
+from discreet.local.square_wave import Bootstrap, Distribution, half_width
+from discreet.noise.random_source import seeded
 
 
 def whole(number, rounding):

@@ -4,13 +4,13 @@ from fractions import Fraction
 
 import pytest
 
+from discreet.core._rational import exp_minus, light_share
 from discreet.core.errors import NotCertified
-from discreet.core.exact import exp_minus, light_share
-from discreet.mechanisms.local.hashing import Hashing
-from discreet.mechanisms.local.memoised_hashing import MemoisedHashing
-from discreet.mechanisms.local.response import RandomisedResponse
-from discreet.mechanisms.local.subset import SubsetSelection
-from discreet.queries.ranges.local.halves import Halves
+from discreet.local.longitudinal import MemoisedHashing
+from discreet.local.oracles.local_hashing import Hashing
+from discreet.local.oracles.randomized_response import RandomisedResponse
+from discreet.local.oracles.subset_selection import SubsetSelection
+from discreet.local.ranges.haar import Halves
 
 EPSILONS = [Fraction(1, 1000), Fraction(1), Fraction(800)]
 MAKERS = [

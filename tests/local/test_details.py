@@ -8,17 +8,17 @@ import pytest
 from scipy import stats
 
 from discreet.core.errors import BudgetExceeded, OutOfDomain
-from discreet.mechanisms.local import balanced as balanced_module
-from discreet.mechanisms.local import histogram as histogram_module
-from discreet.mechanisms.local.balanced import balanced, levels
-from discreet.mechanisms.local.client import MemoisedClient
-from discreet.mechanisms.local.frequencies import Frequencies
-from discreet.mechanisms.local.histogram import she
-from discreet.mechanisms.local.longitudinal import l_osue, rappor
-from discreet.mechanisms.local.randomiser import codes
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.wave import square_wave
-from discreet.noise.bits import seeded
+from discreet.local.collection.client import MemoisedClient
+from discreet.local.longitudinal import l_osue, rappor
+from discreet.local.means import balanced_piecewise as balanced_module
+from discreet.local.means.balanced_piecewise import balanced, levels
+from discreet.local.oracles import histogram_encoding as histogram_module
+from discreet.local.oracles.base import Frequencies
+from discreet.local.oracles.histogram_encoding import she
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.randomizer import codes
+from discreet.local.square_wave import square_wave
+from discreet.noise.random_source import seeded
 
 
 def test_codes_lie_among_the_categories():

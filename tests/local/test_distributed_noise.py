@@ -8,11 +8,11 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.mechanisms.local.shares import Polya, laplace_shares
-from discreet.noise.bits import SeededBits, seeded
+from discreet.local.distributed_noise import Polya, laplace_shares
 from discreet.noise.laplace import DiscreteLaplace, Geometric
-from discreet.noise.tree import enumerate_sampler
-from tests.laws import distance, follows
+from discreet.noise.random_source import SeededBits, seeded
+from tests.choice_tree import enumerate_sampler
+from tests.distributions import distance, follows
 
 K = np.arange(400)
 

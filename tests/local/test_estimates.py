@@ -11,23 +11,21 @@ import pytest
 from scipy import stats
 
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
-from discreet.mechanisms.local import subset
-from discreet.mechanisms.local.catalogue import rebuild
-from discreet.mechanisms.local.client import FreshClient, MemoisedClient
-from discreet.mechanisms.local.frequencies import Frequencies
-from discreet.mechanisms.local.longitudinal import rappor
-from discreet.mechanisms.local.mean import on_grid, uniforms
-from discreet.mechanisms.local.memoised_hashing import l_olh
-from discreet.mechanisms.local.packing import pack, padded, unpack
-from discreet.mechanisms.local.piecewise import _spread, duchi, piecewise
-from discreet.mechanisms.local.reconstruct import _smoothed, fit
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.several import several
-from discreet.mechanisms.local.subset import subset_selection
-from discreet.mechanisms.local.unary import oue
-from discreet.mechanisms.local.wave import square_wave
-from discreet.mechanisms.local.window import Window
-from discreet.noise.bits import seeded
+from discreet.local._window_channel import Window
+from discreet.local.collection.client import FreshClient, MemoisedClient
+from discreet.local.longitudinal import l_olh, rappor
+from discreet.local.means.base import on_grid, uniforms
+from discreet.local.means.multidimensional import several
+from discreet.local.means.piecewise import _spread, duchi, piecewise
+from discreet.local.oracles import subset_selection as subset
+from discreet.local.oracles.base import Frequencies
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.oracles.subset_selection import subset_selection
+from discreet.local.oracles.unary_encoding import oue
+from discreet.local.randomizer import pack, padded, unpack
+from discreet.local.registry import rebuild
+from discreet.local.square_wave import _smoothed, fit, square_wave
+from discreet.noise.random_source import seeded
 
 COLUMNS = {"a": (10, 14), "b": (0, 1)}
 

@@ -5,18 +5,19 @@ import pytest
 from scipy import stats
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.aggregate import Aggregate
-from discreet.local.catalogue import from_description
-from discreet.noise.bits import seeded
-from discreet.queries.ranges.local.heavy import HeavyHitters, heavy_hitters
-from discreet.queries.ranges.local.prefixes import (
+from discreet.local._heavy_hitters import (
+    HeavyHitters,
     PublicHash,
     extended,
+    heavy_hitters,
     prefixes,
     readable,
     texts,
 )
-from tests.laws import ALPHA, frequency
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.registry import from_description
+from discreet.noise.random_source import seeded
+from tests.distributions import ALPHA, frequency
 
 
 def test_texts_are_cut_filled_and_read_back():

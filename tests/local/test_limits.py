@@ -10,24 +10,22 @@ from scipy import stats
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.mechanisms.local.distribution import Distribution
-from discreet.mechanisms.local.frequencies import Frequencies
-from discreet.mechanisms.local.hashing import Hashing, olh
-from discreet.mechanisms.local.histogram import she
-from discreet.mechanisms.local.hybrid import hybrid
-from discreet.mechanisms.local.laplace import local_laplace
-from discreet.mechanisms.local.longitudinal import losses, rappor
-from discreet.mechanisms.local.mean import Mean, bounds
-from discreet.mechanisms.local.memoised_hashing import l_olh
-from discreet.mechanisms.local.piecewise import duchi, piecewise
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.several import several
-from discreet.mechanisms.local.shares import laplace_shares
-from discreet.mechanisms.local.subset import subset_selection
-from discreet.mechanisms.local.unary import oue, the
-from discreet.mechanisms.local.wave import square_wave
-from discreet.mechanisms.local.window import bytes_of, window
-from discreet.noise.bits import seeded
+from discreet.local._window_channel import bytes_of, window
+from discreet.local.distributed_noise import laplace_shares
+from discreet.local.longitudinal import l_olh, losses, rappor
+from discreet.local.means.base import Mean, bounds
+from discreet.local.means.hybrid import hybrid
+from discreet.local.means.local_laplace import local_laplace
+from discreet.local.means.multidimensional import several
+from discreet.local.means.piecewise import duchi, piecewise
+from discreet.local.oracles.base import Frequencies
+from discreet.local.oracles.histogram_encoding import she
+from discreet.local.oracles.local_hashing import Hashing, olh
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.oracles.subset_selection import subset_selection
+from discreet.local.oracles.unary_encoding import oue, the
+from discreet.local.square_wave import Distribution, square_wave
+from discreet.noise.random_source import seeded
 
 HALF = (1 << 20) // 2
 

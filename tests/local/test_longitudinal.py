@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from discreet.core._rational import exp_minus
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
-from discreet.core.exact import exp_minus
-from discreet.local.aggregate import Aggregate
-from discreet.mechanisms.local.catalogue import rebuild
-from discreet.mechanisms.local.client import FreshClient, MemoisedClient
-from discreet.mechanisms.local.longitudinal import Rappor, l_osue, rappor
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.several import several
-from discreet.mechanisms.local.unary import ONE, oue
-from discreet.noise.bits import seeded
-from tests.laws import ALPHA
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.collection.client import FreshClient, MemoisedClient
+from discreet.local.longitudinal import Rappor, l_osue, rappor
+from discreet.local.means.multidimensional import several
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.oracles.unary_encoding import ONE, oue
+from discreet.local.registry import rebuild
+from discreet.noise.random_source import seeded
+from tests.distributions import ALPHA
 
 MAKERS = [rappor, l_osue]
 ROWS = list(itertools.product([0, 1], repeat=3))

@@ -10,17 +10,16 @@ import pytest
 from scipy.stats import chi2
 
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified
-from discreet.local.aggregate import Aggregate
-from discreet.mechanisms.local.catalogue import rebuild
-from discreet.mechanisms.local.client import MemoisedClient
-from discreet.mechanisms.local.hashing import olh
-from discreet.mechanisms.local.longitudinal import l_osue, rappor
-from discreet.mechanisms.local.memoised_hashing import MemoisedHashing, l_olh
-from discreet.mechanisms.local.packing import unpack
-from discreet.mechanisms.local.subset import subset_selection
-from discreet.noise.bits import seeded
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.collection.client import MemoisedClient
+from discreet.local.longitudinal import MemoisedHashing, l_olh, l_osue, rappor
+from discreet.local.oracles.local_hashing import olh
+from discreet.local.oracles.subset_selection import subset_selection
+from discreet.local.randomizer import unpack
+from discreet.local.registry import rebuild
+from discreet.noise.random_source import seeded
 from tests.block_reports import work
-from tests.laws import ALPHA
+from tests.distributions import ALPHA
 
 
 def channel(g, epsilon):

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain, PrivacyError
-from discreet.mechanisms.local.catalogue import KINDS, rebuild
-from discreet.mechanisms.local.client import FreshClient
-from discreet.mechanisms.local.hashing import olh
-from discreet.mechanisms.local.histogram import she
-from discreet.mechanisms.local.laplace import local_laplace
-from discreet.mechanisms.local.piecewise import duchi, piecewise
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.several import several
-from discreet.mechanisms.local.shares import laplace_shares
-from discreet.mechanisms.local.subset import subset_selection
-from discreet.mechanisms.local.unary import oue, sue, the
-from discreet.mechanisms.local.wave import square_wave
+from discreet.local.collection.client import FreshClient
+from discreet.local.distributed_noise import laplace_shares
+from discreet.local.means.local_laplace import local_laplace
+from discreet.local.means.multidimensional import several
+from discreet.local.means.piecewise import duchi, piecewise
+from discreet.local.oracles.histogram_encoding import she
+from discreet.local.oracles.local_hashing import olh
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.oracles.subset_selection import subset_selection
+from discreet.local.oracles.unary_encoding import oue, sue, the
+from discreet.local.registry import KINDS, rebuild
+from discreet.local.square_wave import square_wave
 
 GOOD = {"version": 1, "kind": "grr", "epsilon": "1/2", "categories": 5}
 MADE = [

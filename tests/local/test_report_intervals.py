@@ -7,13 +7,13 @@ import math
 
 import numpy as np
 import pytest
+from discreet_studies.intervals.coverage_cases import entries
 from scipy import integrate, stats
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.queries.intervals import reports
-from discreet.queries.intervals.catalogue import entries
-from discreet.queries.intervals.coverage import coverage, each
-from tests import laws
+from discreet.intervals._coverage import coverage, each
+from discreet.local import report_intervals as reports
+from tests import distributions as laws
 
 ENTRIES = entries()
 

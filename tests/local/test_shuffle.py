@@ -7,17 +7,16 @@ from functools import partial
 import pytest
 
 from discreet.core.errors import Unsupported
-from discreet.mechanisms.local import shuffling
-from discreet.mechanisms.local.balanced import balanced
-from discreet.mechanisms.local.hashing import Hashing, hadamard_response, olh
-from discreet.mechanisms.local.histogram import she
-from discreet.mechanisms.local.longitudinal import rappor
-from discreet.mechanisms.local.memoised_hashing import l_olh
-from discreet.mechanisms.local.piecewise import duchi, piecewise
-from discreet.mechanisms.local.response import RandomisedResponse, randomised_response
-from discreet.mechanisms.local.subset import subset_selection
-from discreet.mechanisms.local.unary import oue, sue, the
-from discreet.mechanisms.local.wave import square_wave
+from discreet.local import shuffle as shuffling
+from discreet.local.longitudinal import l_olh, rappor
+from discreet.local.means.balanced_piecewise import balanced
+from discreet.local.means.piecewise import duchi, piecewise
+from discreet.local.oracles.histogram_encoding import she
+from discreet.local.oracles.local_hashing import Hashing, hadamard_response, olh
+from discreet.local.oracles.randomized_response import RandomisedResponse, randomised_response
+from discreet.local.oracles.subset_selection import subset_selection
+from discreet.local.oracles.unary_encoding import oue, sue, the
+from discreet.local.square_wave import square_wave
 
 ORACLES = {
     "response": partial(randomised_response, categories=7),

@@ -11,14 +11,12 @@ from mpmath import mp, mpf
 from scipy import optimize, stats
 
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
-from discreet.local.aggregate import Aggregate
-from discreet.local.catalogue import from_description
-from discreet.mechanisms.local.distribution import Bootstrap, Distribution
-from discreet.mechanisms.local.reconstruct import fit
-from discreet.mechanisms.local.wave import half_width, square_wave
-from discreet.mechanisms.local.window import Window
-from discreet.noise.bits import seeded
-from tests.laws import frequency, mean_of
+from discreet.local._window_channel import Window
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.registry import from_description
+from discreet.local.square_wave import Bootstrap, Distribution, fit, half_width, square_wave
+from discreet.noise.random_source import seeded
+from tests.distributions import frequency, mean_of
 
 EPSILONS = [0.01, 0.5, 1, 2, 5]
 
@@ -289,7 +287,7 @@ def test_errors_of_ranges_are_those_known_on_smooth_data(kind, epsilon, smooth, 
 
     With smoothing the error is at most 0.35 times that of a consistent tree of degree four. F52.
     """
-    from discreet.queries.ranges.local.wave import simulated_error
+    from discreet.local.ranges.square_wave_error import simulated_error
 
     made = square_wave(cells=256, epsilon=epsilon)
     for is_smooth, known in ((True, smooth), (False, plain)):

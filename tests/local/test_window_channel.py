@@ -5,12 +5,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.mechanisms.local import balanced as balanced_module
-from discreet.mechanisms.local import hybrid as hybrid_module
-from discreet.mechanisms.local import piecewise as piecewise_module
-from discreet.mechanisms.local.hybrid import hybrid
-from discreet.mechanisms.local.piecewise import Piecewise, best, piecewise, windows
-from discreet.mechanisms.local.window import window
+from discreet.local._window_channel import window
+from discreet.local.means import balanced_piecewise as balanced_module
+from discreet.local.means import hybrid as hybrid_module
+from discreet.local.means import piecewise as piecewise_module
+from discreet.local.means.hybrid import hybrid
+from discreet.local.means.piecewise import Piecewise, best, piecewise, windows
 
 SHAPES = [(2, 1), (3, 2), (5, 3), (6, 1), (4, 9)]
 

@@ -9,17 +9,16 @@ import pytest
 
 import discreet
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.mechanisms import loss
-from discreet.mechanisms.best import best_additive
-from discreet.mechanisms.grafted import grafted
-from discreet.mechanisms.staircase import staircase
-from discreet.mechanisms.truncated import truncated_laplace
-from discreet.noise.bits import seeded
-from discreet.noise.bounded import BoundedLaplace
+from discreet.mechanisms.scalar import _base as loss
+from discreet.mechanisms.scalar.best_noise import best_additive
+from discreet.mechanisms.scalar.grafted import grafted
+from discreet.mechanisms.scalar.staircase import staircase
+from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
+from discreet.noise.bounded_laplace import BoundedLaplace
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.staircase import Staircase
-from discreet.noise.stepped import TOTAL, Stepped
+from discreet.noise.piecewise_constant import TOTAL, Staircase, Stepped
+from discreet.noise.random_source import seeded
 
 
 def table(law, reach):

@@ -12,14 +12,13 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.mechanisms.bounded import bounded_laplace, clamped, folded
-from discreet.mechanisms.bounded_check import table, worst_divergence
-from discreet.mechanisms.bounded_error import bounded_error, clamped_error, folded_error
-from discreet.mechanisms.bounded_pair import Outputs, _margin
-from discreet.mechanisms.column import Column
-from discreet.mechanisms.laplace import laplace
-from discreet.noise.bits import seeded
-from tests.laws import follows
+from discreet.mechanisms.additive import laplace
+from discreet.mechanisms.bounded._divergence import Outputs, _margin, table, worst_divergence
+from discreet.mechanisms.bounded._error import bounded_error, clamped_error, folded_error
+from discreet.mechanisms.bounded.mechanism import bounded_laplace, clamped, folded
+from discreet.mechanisms.quantiles import Column
+from discreet.noise.random_source import seeded
+from tests.distributions import follows
 
 # (epsilon, sensitivity, width) and the scale of diffprivlib 0.6.6, LaplaceBoundedDomain.
 PEER = [

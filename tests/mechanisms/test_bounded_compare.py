@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.mechanisms.best import best_additive
-from discreet.mechanisms.bounded_advice import advise_bounded
-from discreet.mechanisms.bounded_check import table
+from discreet.mechanisms.bounded._divergence import table
+from discreet.mechanisms.bounded.compare import advise_bounded
+from discreet.mechanisms.scalar.best_noise import best_additive
 
 
 def advice(**options):

@@ -9,9 +9,9 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.mechanisms.bounded_spread import private_sd, private_variance
-from discreet.noise.bits import seeded
-from tests.laws import frequency
+from discreet.mechanisms.bounded.spread import private_sd, private_variance
+from discreet.noise.random_source import seeded
+from tests.distributions import frequency
 
 HOW = ["clamp", "fold", "bounded"]
 

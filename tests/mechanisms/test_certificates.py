@@ -11,14 +11,16 @@ import pytest
 import discreet
 from discreet.core.errors import NotCertified
 from discreet.core.relation import Relation
-from discreet.mechanisms import quantile, smooth_check, weighted
+from discreet.mechanisms import quantiles as quantile
+from discreet.mechanisms.above_threshold import AboveThreshold
+from discreet.mechanisms.data_dependent import smooth_sensitivity as smooth_check
+from discreet.mechanisms.data_dependent import weighted_sensitivity as weighted
+from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
 from discreet.mechanisms.mechanism import Check
-from discreet.mechanisms.partition import partition_selection
-from discreet.mechanisms.propose import propose_test_release
-from discreet.mechanisms.quantile import Quantile, private_quantile
+from discreet.mechanisms.partition_selection import partition_selection
+from discreet.mechanisms.quantiles import Quantile, private_quantile
 from discreet.mechanisms.selection import Exponential
-from discreet.mechanisms.smooth import smooth
-from discreet.mechanisms.threshold import AboveThreshold
 
 # -- one check ----------------------------------------------------------------------------------
 

@@ -14,21 +14,26 @@ import discreet
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import Relation
-from discreet.mechanisms import additive, best, bounded, bounded_check, divergence, loss
-from discreet.mechanisms.blocks import sample_aggregate
-from discreet.mechanisms.blocks_bins import Binned
-from discreet.mechanisms.bounded_advice import BoundedAdvice, BoundedOption, advise_bounded
-from discreet.mechanisms.bounded_error import ErrorLaw, _distribution, _Window
-from discreet.mechanisms.bounded_pair import Outputs
-from discreet.mechanisms.bounded_spread import private_sd, private_variance
-from discreet.mechanisms.column import Column
-from discreet.mechanisms.personal import stretching
-from discreet.mechanisms.personal.exponential import personal_count, personal_quantile
-from discreet.mechanisms.personal.sampling import personal_sample
-from discreet.mechanisms.personal.stretching import stretched_quantile, stretched_sum
-from discreet.noise.bits import seeded
-from discreet.noise.bounded import BoundedLaplace
+from discreet.mechanisms import _exact_divergence as divergence
+from discreet.mechanisms import additive
+from discreet.mechanisms.bin_statistics import Binned
+from discreet.mechanisms.bounded import _divergence as bounded_check
+from discreet.mechanisms.bounded import mechanism as bounded
+from discreet.mechanisms.bounded._divergence import Outputs
+from discreet.mechanisms.bounded._error import ErrorLaw, _distribution, _Window
+from discreet.mechanisms.bounded.compare import BoundedAdvice, BoundedOption, advise_bounded
+from discreet.mechanisms.bounded.spread import private_sd, private_variance
+from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_aggregate
+from discreet.mechanisms.personalized import stretching
+from discreet.mechanisms.personalized.exponential_mechanism import personal_count, personal_quantile
+from discreet.mechanisms.personalized.sampling import personal_sample
+from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
+from discreet.mechanisms.quantiles import Column
+from discreet.mechanisms.scalar import _base as loss
+from discreet.mechanisms.scalar import best_noise as best
+from discreet.noise.bounded_laplace import BoundedLaplace
 from discreet.noise.gaussian import DiscreteGaussian
+from discreet.noise.random_source import seeded
 
 REPLACE = {"relation": Relation.REPLACE_ONE}
 

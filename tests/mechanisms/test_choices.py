@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.mechanisms import quantile_pieces, smooth_statistics
-from discreet.mechanisms.bounded_error import bounded_error, clamped_error, folded_error
-from discreet.mechanisms.bounded_pair import Outputs
-from discreet.mechanisms.column import Column
-from discreet.mechanisms.rational_angle import turns_beyond
-from discreet.mechanisms.smooth_check import divergence
-from discreet.mechanisms.smooth_noise import laplace_log_density
-from discreet.mechanisms.smooth_statistics import Trimmed, Variance, bounded
+from discreet.mechanisms import _piecewise_exponential as quantile_pieces
+from discreet.mechanisms.bounded._divergence import Outputs
+from discreet.mechanisms.bounded._error import bounded_error, clamped_error, folded_error
+from discreet.mechanisms.data_dependent import _smooth_statistics as smooth_statistics
+from discreet.mechanisms.data_dependent._smooth_noise import laplace_log_density, turns_beyond
+from discreet.mechanisms.data_dependent._smooth_statistics import Trimmed, Variance, bounded
+from discreet.mechanisms.data_dependent.smooth_sensitivity import divergence
+from discreet.mechanisms.quantiles import Column
 
 # -- choices ------------------------------------------------------------------------------------
 

@@ -4,26 +4,25 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from discreet_studies.noise_mechanisms import median_errors
 
 import discreet
 from discreet.core.relation import Relation
-from discreet.mechanisms import median_errors
-from discreet.mechanisms.best import best_additive
-from discreet.mechanisms.blocks_bins import bin_counts, bin_statistics
-from discreet.mechanisms.bounded import bounded_laplace
-from discreet.mechanisms.bounded_advice import advise_bounded
-from discreet.mechanisms.bounded_error import ErrorLaw, _Window
-from discreet.mechanisms.bounded_spread import private_sd, private_variance
-from discreet.mechanisms.column import Column
-from discreet.mechanisms.partition import partition_selection
-from discreet.mechanisms.personal.exponential import personal_quantile
-from discreet.mechanisms.personal.partition import privacy_aware
-from discreet.mechanisms.personal.stretching import stretched_quantile
-from discreet.mechanisms.propose import propose_test_release
-from discreet.mechanisms.quantile import private_quantile
-from discreet.mechanisms.smooth import smooth
-from discreet.mechanisms.smooth_statistics import Trimmed, Variance
-from discreet.noise.bits import seeded
+from discreet.mechanisms.bin_statistics import bin_counts, bin_statistics
+from discreet.mechanisms.bounded._error import ErrorLaw, _Window
+from discreet.mechanisms.bounded.compare import advise_bounded
+from discreet.mechanisms.bounded.mechanism import bounded_laplace
+from discreet.mechanisms.bounded.spread import private_sd, private_variance
+from discreet.mechanisms.data_dependent._smooth_statistics import Trimmed, Variance
+from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
+from discreet.mechanisms.partition_selection import partition_selection
+from discreet.mechanisms.personalized.exponential_mechanism import personal_quantile
+from discreet.mechanisms.personalized.partition import privacy_aware
+from discreet.mechanisms.personalized.stretching import stretched_quantile
+from discreet.mechanisms.quantiles import Column, private_quantile
+from discreet.mechanisms.scalar.best_noise import best_additive
+from discreet.noise.random_source import seeded
 
 ONE = {"sensitivity": 3, "epsilon": 1}
 UNIT = {"lower": 0, "upper": 1, "epsilon": 1}

@@ -9,31 +9,30 @@ import pytest
 import discreet
 from discreet.core.errors import PrivacyError
 from discreet.core.relation import Relation
-from discreet.mechanisms.blocks import sample_aggregate
-from discreet.mechanisms.blocks_bins import bin_counts
-from discreet.mechanisms.bounded import bounded_laplace
-from discreet.mechanisms.local.frequencies import Frequencies
-from discreet.mechanisms.local.hashing import olh
-from discreet.mechanisms.local.histogram import she
-from discreet.mechanisms.local.hybrid import hybrid
-from discreet.mechanisms.local.mean import bounds
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.several import several
-from discreet.mechanisms.local.shares import laplace_shares
-from discreet.mechanisms.local.subset import subset_selection
-from discreet.mechanisms.local.unary import the
-from discreet.mechanisms.personal.exponential import personal_quantile
-from discreet.mechanisms.personal.partition import privacy_aware
-from discreet.mechanisms.personal.stretching import stretched_quantile, stretched_sum
-from discreet.mechanisms.propose import propose_test_release
-from discreet.mechanisms.quantile import private_quantile
-from discreet.mechanisms.quantile_tree import private_quantiles
-from discreet.mechanisms.smooth import smooth
-from discreet.mechanisms.smooth_statistics import Trimmed
-from discreet.mechanisms.truncated import truncated_laplace
-from discreet.mechanisms.unbounded import unbounded_mean
-from discreet.mechanisms.weighted import weighted
-from discreet.noise.bits import seeded
+from discreet.local.distributed_noise import laplace_shares
+from discreet.local.means.base import bounds
+from discreet.local.means.hybrid import hybrid
+from discreet.local.means.multidimensional import several
+from discreet.local.oracles.base import Frequencies
+from discreet.local.oracles.histogram_encoding import she
+from discreet.local.oracles.local_hashing import olh
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.oracles.subset_selection import subset_selection
+from discreet.local.oracles.unary_encoding import the
+from discreet.mechanisms.bin_statistics import bin_counts
+from discreet.mechanisms.bounded.mechanism import bounded_laplace
+from discreet.mechanisms.data_dependent._smooth_statistics import Trimmed
+from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
+from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_aggregate
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
+from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted
+from discreet.mechanisms.mean_without_bounds import unbounded_mean
+from discreet.mechanisms.personalized.exponential_mechanism import personal_quantile
+from discreet.mechanisms.personalized.partition import privacy_aware
+from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
+from discreet.mechanisms.quantiles import private_quantile, private_quantiles
+from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
+from discreet.noise.random_source import seeded
 
 REPLACE = {"relation": Relation.REPLACE_ONE}
 MENU = {"a": discreet.pure(1, **REPLACE)}

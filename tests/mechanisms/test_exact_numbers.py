@@ -7,23 +7,19 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from discreet_studies.noise_mechanisms.median_errors import LOWER, UPPER, _ranks, shapes
 from scipy import integrate, stats
 
 import discreet
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.core.relation import Relation
-from discreet.mechanisms import divergence, loss, threshold
-from discreet.mechanisms.bounded import bounded_laplace
-from discreet.mechanisms.column import Column
-from discreet.mechanisms.mechanism import Check
-from discreet.mechanisms.median_errors import LOWER, UPPER, _ranks, shapes
-from discreet.mechanisms.personal.sampling import personal_sample
-from discreet.mechanisms.personal.stretching import stretched_sum
-from discreet.mechanisms.quantile import private_quantile
-from discreet.mechanisms.quantile_pieces import Pieces, _run, _tail
-from discreet.mechanisms.scores import Scale
-from discreet.mechanisms.smooth_noise import (
+from discreet.mechanisms import _exact_divergence as divergence
+from discreet.mechanisms import above_threshold as threshold
+from discreet.mechanisms._inputs import Scale
+from discreet.mechanisms._piecewise_exponential import Pieces, _run, _tail
+from discreet.mechanisms.bounded.mechanism import bounded_laplace
+from discreet.mechanisms.data_dependent._smooth_noise import (
     Cauchy,
     Gaussian,
     Laplace,
@@ -34,9 +30,14 @@ from discreet.mechanisms.smooth_noise import (
     laplace_delta,
     laplace_multiplier,
 )
-from discreet.noise.bits import seeded
+from discreet.mechanisms.mechanism import Check
+from discreet.mechanisms.personalized.sampling import personal_sample
+from discreet.mechanisms.personalized.stretching import stretched_sum
+from discreet.mechanisms.quantiles import Column, private_quantile
+from discreet.mechanisms.scalar import _base as loss
 from discreet.noise.gaussian import RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
+from discreet.noise.random_source import seeded
 
 # -- losses and intervals -----------------------------------------------------------------------
 

@@ -12,18 +12,21 @@ import discreet
 from discreet.core import events
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
-from discreet.mechanisms import best, divergence, grafted, loss, staircase, weighted
-from discreet.mechanisms.blocks import sample_aggregate
-from discreet.mechanisms.bounded import bounded_laplace
-from discreet.mechanisms.bounded_advice import _truths
-from discreet.mechanisms.bounded_check import worst_divergence
-from discreet.mechanisms.bounded_pair import Outputs, spendable
-from discreet.mechanisms.column import Column
-from discreet.mechanisms.personal.exponential import personal_count, personal_quantile
-from discreet.mechanisms.personal.partition import privacy_aware, utility_based
-from discreet.mechanisms.personal.prices import Priced
-from discreet.mechanisms.personal.stretching import stretched_quantile, stretched_sum
-from discreet.mechanisms.smooth import smooth
+from discreet.mechanisms import _exact_divergence as divergence
+from discreet.mechanisms.bounded._divergence import Outputs, spendable, worst_divergence
+from discreet.mechanisms.bounded.compare import _truths
+from discreet.mechanisms.bounded.mechanism import bounded_laplace
+from discreet.mechanisms.data_dependent import weighted_sensitivity as weighted
+from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_aggregate
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
+from discreet.mechanisms.personalized._prices import Priced
+from discreet.mechanisms.personalized.exponential_mechanism import personal_count, personal_quantile
+from discreet.mechanisms.personalized.partition import privacy_aware, utility_based
+from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
+from discreet.mechanisms.quantiles import Column
+from discreet.mechanisms.scalar import _base as loss
+from discreet.mechanisms.scalar import best_noise as best
+from discreet.mechanisms.scalar import grafted, staircase
 from discreet.noise.laplace import DiscreteLaplace
 
 REPLACE = {"relation": Relation.REPLACE_ONE}

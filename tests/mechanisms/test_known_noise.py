@@ -8,19 +8,20 @@ import pytest
 
 import discreet
 from discreet.core.relation import Relation
-from discreet.mechanisms import propose, weighted
-from discreet.mechanisms.blocks import sample_aggregate
-from discreet.mechanisms.blocks_bins import bin_counts, bin_statistics
-from discreet.mechanisms.bounded import clamped, folded
-from discreet.mechanisms.partition import partition_selection
-from discreet.mechanisms.propose import propose_test_release
-from discreet.mechanisms.smooth import smooth
-from discreet.mechanisms.smooth_noise import Lomax
-from discreet.mechanisms.staircase import staircase
-from discreet.mechanisms.threshold import above_threshold
-from discreet.noise.bits import seeded
+from discreet.mechanisms.above_threshold import above_threshold
+from discreet.mechanisms.bin_statistics import bin_counts, bin_statistics
+from discreet.mechanisms.bounded.mechanism import clamped, folded
+from discreet.mechanisms.data_dependent import propose_test_release as propose
+from discreet.mechanisms.data_dependent import weighted_sensitivity as weighted
+from discreet.mechanisms.data_dependent._smooth_noise import Lomax
+from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
+from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_aggregate
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
+from discreet.mechanisms.partition_selection import partition_selection
+from discreet.mechanisms.scalar.staircase import staircase
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.staircase import Staircase
+from discreet.noise.piecewise_constant import Staircase
+from discreet.noise.random_source import seeded
 
 REPLACE = {"relation": Relation.REPLACE_ONE}
 ROWS = [-2.0, -1.0, 0.5, 1.0, 1.5, 2.0, 4.0]  # on a grid of halves, in steps: -4 -2 1 2 3 4 8

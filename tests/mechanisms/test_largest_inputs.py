@@ -10,12 +10,12 @@ from mpmath import mp, mpf
 import discreet
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.mechanisms.local.unary import oue, sue
-from discreet.mechanisms.quantile_pieces import _place
-from discreet.mechanisms.smooth_noise import cauchy_multiplier
-from discreet.mechanisms.values import read
-from discreet.noise.bits import SeededBits, seeded
-from tests.laws import frequency
+from discreet.local.oracles.unary_encoding import oue, sue
+from discreet.mechanisms._inputs import read
+from discreet.mechanisms._piecewise_exponential import _place
+from discreet.mechanisms.data_dependent._smooth_noise import cauchy_multiplier
+from discreet.noise.random_source import SeededBits, seeded
+from tests.distributions import frequency
 
 DRAWS = 4_000
 

@@ -8,28 +8,26 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from discreet_studies.noise_mechanisms import median_errors
 
 import discreet
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import Relation
-from discreet.mechanisms import (
-    median_errors,
-    partition,
-    propose,
-    smooth_noise,
-    unbounded,
-    values,
-    weighted,
-)
-from discreet.mechanisms.propose import propose_test_release
-from discreet.mechanisms.smooth import smooth
-from discreet.mechanisms.smooth_noise import Cauchy, Gaussian, Laplace, Lomax
-from discreet.mechanisms.smooth_statistics import Trimmed, Variance
-from discreet.mechanisms.truncated import truncated_laplace
-from discreet.mechanisms.unbounded import unbounded_mean
-from discreet.noise.bits import seeded
+from discreet.mechanisms import _inputs as values
+from discreet.mechanisms import mean_without_bounds as unbounded
+from discreet.mechanisms import partition_selection as partition
+from discreet.mechanisms.data_dependent import _smooth_noise as smooth_noise
+from discreet.mechanisms.data_dependent import propose_test_release as propose
+from discreet.mechanisms.data_dependent import weighted_sensitivity as weighted
+from discreet.mechanisms.data_dependent._smooth_noise import Cauchy, Gaussian, Laplace, Lomax
+from discreet.mechanisms.data_dependent._smooth_statistics import Trimmed, Variance
+from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
+from discreet.mechanisms.mean_without_bounds import unbounded_mean
+from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
+from discreet.noise.random_source import seeded
 
 # -- noise that follows the data ----------------------------------------------------------------
 

@@ -9,14 +9,15 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.mechanisms import bounded, partition, smooth_noise, truncated
-from discreet.mechanisms.laplace import laplace
-from discreet.mechanisms.propose import propose_test_release
-from discreet.mechanisms.scores import Scale
-from discreet.mechanisms.sensitivity import l1, whole_square
-from discreet.mechanisms.smooth import smooth
-from discreet.mechanisms.values import read
-from discreet.noise.bounded import BoundedLaplace
+from discreet.mechanisms import partition_selection as partition
+from discreet.mechanisms._inputs import Scale, l1, read, whole_square
+from discreet.mechanisms.additive import laplace
+from discreet.mechanisms.bounded import mechanism as bounded
+from discreet.mechanisms.data_dependent import _smooth_noise as smooth_noise
+from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
+from discreet.mechanisms.scalar import truncated_laplace as truncated
+from discreet.noise.bounded_laplace import BoundedLaplace
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 

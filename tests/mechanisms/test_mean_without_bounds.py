@@ -8,8 +8,8 @@ from scipy import stats
 
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import Relation
-from discreet.mechanisms.unbounded import unbounded_mean
-from discreet.noise.bits import seeded
+from discreet.mechanisms.mean_without_bounds import unbounded_mean
+from discreet.noise.random_source import seeded
 
 DATA = {
     "normal": stats.norm(1000, 3),

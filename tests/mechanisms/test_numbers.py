@@ -10,16 +10,16 @@ import pytest
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import Relation
-from discreet.mechanisms import quantile_pieces, unbounded
-from discreet.mechanisms.best import best_additive
-from discreet.mechanisms.blocks_bins import Binned, Bins, bin_statistics
-from discreet.mechanisms.bounded_pair import Outputs
-from discreet.mechanisms.bounded_spread import private_sd, private_variance
-from discreet.mechanisms.column import Column
-from discreet.mechanisms.quantile import private_quantile
-from discreet.mechanisms.quantile_pieces import Choice
-from discreet.mechanisms.unbounded import unbounded_mean
-from discreet.noise.bits import seeded
+from discreet.mechanisms import _piecewise_exponential as quantile_pieces
+from discreet.mechanisms import mean_without_bounds as unbounded
+from discreet.mechanisms._piecewise_exponential import Choice
+from discreet.mechanisms.bin_statistics import Binned, Bins, bin_statistics
+from discreet.mechanisms.bounded._divergence import Outputs
+from discreet.mechanisms.bounded.spread import private_sd, private_variance
+from discreet.mechanisms.mean_without_bounds import unbounded_mean
+from discreet.mechanisms.quantiles import Column, private_quantile
+from discreet.mechanisms.scalar.best_noise import best_additive
+from discreet.noise.random_source import seeded
 
 REPLACE = {"relation": Relation.REPLACE_ONE}
 

@@ -9,22 +9,21 @@ import pytest
 import discreet
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
-from discreet.mechanisms.best import best_additive
-from discreet.mechanisms.blocks_bins import Binned
-from discreet.mechanisms.bounded import bounded_laplace
-from discreet.mechanisms.bounded_spread import private_sd, private_variance
-from discreet.mechanisms.grafted import grafted
-from discreet.mechanisms.partition import partition_selection
-from discreet.mechanisms.personal.exponential import personal_quantile
-from discreet.mechanisms.personal.stretching import stretched_quantile, stretched_sum
-from discreet.mechanisms.propose import propose_test_release
-from discreet.mechanisms.quantile import private_quantile
-from discreet.mechanisms.quantile_tree import private_quantiles
-from discreet.mechanisms.smooth import smooth
-from discreet.mechanisms.smooth_statistics import Trimmed, Variance
-from discreet.mechanisms.truncated import truncated_laplace
-from discreet.mechanisms.unbounded import unbounded_mean
-from discreet.mechanisms.weighted import weighted
+from discreet.mechanisms.bin_statistics import Binned
+from discreet.mechanisms.bounded.mechanism import bounded_laplace
+from discreet.mechanisms.bounded.spread import private_sd, private_variance
+from discreet.mechanisms.data_dependent._smooth_statistics import Trimmed, Variance
+from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
+from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted
+from discreet.mechanisms.mean_without_bounds import unbounded_mean
+from discreet.mechanisms.partition_selection import partition_selection
+from discreet.mechanisms.personalized.exponential_mechanism import personal_quantile
+from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
+from discreet.mechanisms.quantiles import private_quantile, private_quantiles
+from discreet.mechanisms.scalar.best_noise import best_additive
+from discreet.mechanisms.scalar.grafted import grafted
+from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
 
 ONE = {"sensitivity": 1, "epsilon": 1}
 UNIT = {"lower": 0, "upper": 1, "epsilon": 1}

@@ -12,9 +12,9 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.mechanisms.partition import partition_selection
-from discreet.noise.bits import seeded
+from discreet.mechanisms.partition_selection import partition_selection
 from discreet.noise.laplace import DiscreteLaplace
+from discreet.noise.random_source import seeded
 
 EPSILON, DELTA = 1.0, 0.02
 MAKE = {

@@ -10,14 +10,14 @@ import pytest
 from discreet.accounting.guarantee import approx, gdp, pure, zcdp
 from discreet.core.errors import InvalidArgument, OutOfDomain, RelationMismatch, Unsupported
 from discreet.core.relation import Relation
-from discreet.mechanisms.personal import exponential as pe
-from discreet.mechanisms.personal.exponential import personal_count, personal_quantile
-from discreet.mechanisms.personal.partition import privacy_aware, utility_based
-from discreet.mechanisms.personal.sampling import PersonalSample, personal_sample
-from discreet.mechanisms.personal.stretching import stretched_quantile, stretched_sum
-from discreet.noise.bits import seeded
+from discreet.mechanisms.personalized import exponential_mechanism as pe
+from discreet.mechanisms.personalized.exponential_mechanism import personal_count, personal_quantile
+from discreet.mechanisms.personalized.partition import privacy_aware, utility_based
+from discreet.mechanisms.personalized.sampling import PersonalSample, personal_sample
+from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
 from discreet.noise.laplace import DiscreteLaplace
-from tests.laws import ALPHA
+from discreet.noise.random_source import seeded
+from tests.distributions import ALPHA
 
 BUDGETS = {"a": 0.2, "b": 0.5, "c": 1, "d": 1, "e": 2}
 PEOPLE = list(BUDGETS)

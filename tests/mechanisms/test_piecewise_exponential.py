@@ -9,10 +9,13 @@ import pytest
 
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
-from discreet.mechanisms import quantile_pieces, quantile_tree, rational_angle, smooth_noise
-from discreet.mechanisms.quantile_pieces import Choice, Pieces, pieces
-from discreet.mechanisms.quantile_tree import private_quantiles
-from discreet.noise.bits import SeededBits, seeded
+from discreet.mechanisms import _piecewise_exponential as quantile_pieces
+from discreet.mechanisms import quantiles as quantile_tree
+from discreet.mechanisms._piecewise_exponential import Choice, Pieces, pieces
+from discreet.mechanisms.data_dependent import _smooth_noise as rational_angle
+from discreet.mechanisms.data_dependent import _smooth_noise as smooth_noise
+from discreet.mechanisms.quantiles import private_quantiles
+from discreet.noise.random_source import SeededBits, seeded
 
 LEVELS = [Fraction(1, 2), Fraction(1, 7), Fraction(9, 10)]
 

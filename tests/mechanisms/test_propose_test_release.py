@@ -10,9 +10,9 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.core.relation import Relation
-from discreet.mechanisms.propose import propose_test_release
-from discreet.noise.bits import seeded
-from tests.laws import frequency
+from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
+from discreet.noise.random_source import seeded
+from tests.distributions import frequency
 
 
 def median(**options):

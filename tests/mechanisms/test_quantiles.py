@@ -10,12 +10,11 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain, Unsupported
 from discreet.core.relation import Relation
-from discreet.mechanisms import quantile_pieces
-from discreet.mechanisms.quantile import private_quantile
-from discreet.mechanisms.quantile_pieces import Choice, pieces
-from discreet.mechanisms.quantile_tree import private_quantiles
-from discreet.noise.bits import SeededBits, seeded
-from tests.laws import ALPHA, frequency
+from discreet.mechanisms import _piecewise_exponential as quantile_pieces
+from discreet.mechanisms._piecewise_exponential import Choice, pieces
+from discreet.mechanisms.quantiles import private_quantile, private_quantiles
+from discreet.noise.random_source import SeededBits, seeded
+from tests.distributions import ALPHA, frequency
 
 RELATIONS = [Relation.ADD_REMOVE, Relation.REPLACE_ONE]
 METHODS = ["interpolated", "exponential", "permute_and_flip"]

@@ -5,33 +5,31 @@ import pytest
 
 import discreet
 from discreet.core.relation import Relation
-from discreet.mechanisms.blocks import sample_aggregate
-from discreet.mechanisms.blocks_bins import bin_counts, bin_statistics
-from discreet.mechanisms.bounded import bounded_laplace, folded
-from discreet.mechanisms.grafted import grafted
-from discreet.mechanisms.local.hashing import olh
-from discreet.mechanisms.local.histogram import she
-from discreet.mechanisms.local.longitudinal import l_osue
-from discreet.mechanisms.local.memoised_hashing import l_olh
-from discreet.mechanisms.local.piecewise import piecewise
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.several import several
-from discreet.mechanisms.local.shares import laplace_shares
-from discreet.mechanisms.local.subset import subset_selection
-from discreet.mechanisms.local.unary import oue
-from discreet.mechanisms.local.wave import square_wave
-from discreet.mechanisms.partition import partition_selection
-from discreet.mechanisms.personal.exponential import personal_count, personal_quantile
-from discreet.mechanisms.personal.sampling import personal_sample
-from discreet.mechanisms.personal.stretching import stretched_quantile, stretched_sum
-from discreet.mechanisms.propose import propose_test_release
-from discreet.mechanisms.quantile import private_quantile
-from discreet.mechanisms.quantile_tree import private_quantiles
-from discreet.mechanisms.smooth import smooth
-from discreet.mechanisms.staircase import staircase
-from discreet.mechanisms.unbounded import unbounded_mean
-from discreet.mechanisms.weighted import weighted
-from discreet.noise.bits import seeded
+from discreet.local.distributed_noise import laplace_shares
+from discreet.local.longitudinal import l_olh, l_osue
+from discreet.local.means.multidimensional import several
+from discreet.local.means.piecewise import piecewise
+from discreet.local.oracles.histogram_encoding import she
+from discreet.local.oracles.local_hashing import olh
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.oracles.subset_selection import subset_selection
+from discreet.local.oracles.unary_encoding import oue
+from discreet.local.square_wave import square_wave
+from discreet.mechanisms.bin_statistics import bin_counts, bin_statistics
+from discreet.mechanisms.bounded.mechanism import bounded_laplace, folded
+from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
+from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_aggregate
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
+from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted
+from discreet.mechanisms.mean_without_bounds import unbounded_mean
+from discreet.mechanisms.partition_selection import partition_selection
+from discreet.mechanisms.personalized.exponential_mechanism import personal_count, personal_quantile
+from discreet.mechanisms.personalized.sampling import personal_sample
+from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
+from discreet.mechanisms.quantiles import private_quantile, private_quantiles
+from discreet.mechanisms.scalar.grafted import grafted
+from discreet.mechanisms.scalar.staircase import staircase
+from discreet.noise.random_source import seeded
 
 ONE = {"sensitivity": 1, "epsilon": 0.01}
 SPAN = {"lower": 0, "upper": 1000, "epsilon": 0.01}

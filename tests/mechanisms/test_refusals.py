@@ -9,20 +9,21 @@ import pytest
 import discreet
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.relation import Relation
-from discreet.mechanisms import bounded_pair, truncated
-from discreet.mechanisms.bounded import bounded_laplace, clamped
-from discreet.mechanisms.column import Column
-from discreet.mechanisms.grafted import grafted
-from discreet.mechanisms.personal.exponential import personal_count, personal_quantile
-from discreet.mechanisms.personal.sampling import personal_sample
-from discreet.mechanisms.personal.stretching import stretched_quantile, stretched_sum
-from discreet.mechanisms.quantile_pieces import _weight
-from discreet.mechanisms.smooth import smooth
-from discreet.mechanisms.smooth_noise import Lomax
-from discreet.mechanisms.unbounded import unbounded_mean
-from discreet.mechanisms.weighted import weighted_delta
-from discreet.noise.bits import seeded
+from discreet.mechanisms._piecewise_exponential import _weight
+from discreet.mechanisms.bounded import _divergence as bounded_pair
+from discreet.mechanisms.bounded.mechanism import bounded_laplace, clamped
+from discreet.mechanisms.data_dependent._smooth_noise import Lomax
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
+from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted_delta
+from discreet.mechanisms.mean_without_bounds import unbounded_mean
+from discreet.mechanisms.personalized.exponential_mechanism import personal_count, personal_quantile
+from discreet.mechanisms.personalized.sampling import personal_sample
+from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
+from discreet.mechanisms.quantiles import Column
+from discreet.mechanisms.scalar import truncated_laplace as truncated
+from discreet.mechanisms.scalar.grafted import grafted
 from discreet.noise.laplace import DiscreteLaplace
+from discreet.noise.random_source import seeded
 
 
 def pure(epsilon):

@@ -11,13 +11,13 @@ from scipy import stats
 import discreet
 from discreet.core import events
 from discreet.core.errors import NotCertified, OutOfDomain, RelationMismatch
-from discreet.mechanisms import divergence
+from discreet.mechanisms import _exact_divergence as divergence
+from discreet.mechanisms._inputs import LARGEST_OUTPUT
 from discreet.mechanisms.additive import OnIntegers
-from discreet.mechanisms.values import LARGEST_OUTPUT
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.tree import enumerate_sampler
-from tests.laws import follows, frequency
+from tests.choice_tree import enumerate_sampler
+from tests.distributions import follows, frequency
 
 N = 100_000
 ALL = [

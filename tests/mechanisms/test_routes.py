@@ -11,15 +11,18 @@ import pytest
 from discreet.core import events
 from discreet.core.errors import NotCertified, Unsupported
 from discreet.core.relation import Relation
-from discreet.mechanisms import bounded_check, divergence, grafted, quantile_tree, smooth_noise
-from discreet.mechanisms.bounded_pair import Outputs
-from discreet.mechanisms.quantile import private_quantile
-from discreet.mechanisms.quantile_tree import private_quantiles
-from discreet.mechanisms.smooth import smooth
-from discreet.mechanisms.staircase import staircase
-from discreet.mechanisms.truncated import truncated_laplace
-from discreet.noise.bits import seeded
+from discreet.mechanisms import _exact_divergence as divergence
+from discreet.mechanisms import quantiles as quantile_tree
+from discreet.mechanisms.bounded import _divergence as bounded_check
+from discreet.mechanisms.bounded._divergence import Outputs
+from discreet.mechanisms.data_dependent import _smooth_noise as smooth_noise
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
+from discreet.mechanisms.quantiles import private_quantile, private_quantiles
+from discreet.mechanisms.scalar import grafted
+from discreet.mechanisms.scalar.staircase import staircase
+from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
 from discreet.noise.laplace import DiscreteLaplace
+from discreet.noise.random_source import seeded
 
 
 def excess(weights, shift, epsilon):

@@ -11,10 +11,10 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.relation import Relation
-from discreet.mechanisms.blocks import sample_aggregate
-from discreet.mechanisms.blocks_bins import Binned, bin_counts, bin_sensitivity, bin_statistics
-from discreet.noise.bits import seeded
-from tests.laws import frequency, mean_of
+from discreet.mechanisms.bin_statistics import Binned, bin_counts, bin_sensitivity, bin_statistics
+from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_aggregate
+from discreet.noise.random_source import seeded
+from tests.distributions import frequency, mean_of
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 # B41: sensitivity in widths of a bin, under replace-one and under add-remove.

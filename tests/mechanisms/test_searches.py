@@ -10,11 +10,12 @@ import pytest
 
 import discreet
 from discreet.core.errors import Unsupported
-from discreet.mechanisms import bounded_pair, grafted
-from discreet.mechanisms.bounded_pair import Outputs
-from discreet.mechanisms.loss import LOSSES
-from discreet.mechanisms.personal.sampling import personal_sample
-from discreet.noise.stepped import TOTAL
+from discreet.mechanisms.bounded import _divergence as bounded_pair
+from discreet.mechanisms.bounded._divergence import Outputs
+from discreet.mechanisms.personalized.sampling import personal_sample
+from discreet.mechanisms.scalar import grafted
+from discreet.mechanisms.scalar._base import LOSSES
+from discreet.noise.piecewise_constant import TOTAL
 
 # -- scales of bounded noise --------------------------------------------------------------------
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import discreet
-from discreet.leakage.precision import precision_attack
-from discreet.noise.bits import seeded
-from tests.counted import CountedBits
+from discreet.audit.side_channels import precision_attack
+from discreet.noise.random_source import seeded
+from tests.counting_source import CountedBits
 
 NUMERIC = {
     "laplace": lambda s: discreet.laplace(sensitivity=s, epsilon=1),

@@ -12,10 +12,7 @@ from scipy import stats
 
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.mechanisms.rational_angle import turns_beyond
-from discreet.mechanisms.smooth import smooth, trimmed
-from discreet.mechanisms.smooth_check import divergence, worst_divergence
-from discreet.mechanisms.smooth_noise import (
+from discreet.mechanisms.data_dependent._smooth_noise import (
     Laplace,
     Lomax,
     cauchy_multiplier,
@@ -23,10 +20,17 @@ from discreet.mechanisms.smooth_noise import (
     gaussian_worst,
     laplace_delta,
     laplace_multiplier,
+    turns_beyond,
 )
-from discreet.mechanisms.smooth_statistics import Trimmed, Variance, bounded
-from discreet.noise.bits import seeded
-from tests.laws import follows
+from discreet.mechanisms.data_dependent._smooth_statistics import Trimmed, Variance, bounded
+from discreet.mechanisms.data_dependent.smooth_sensitivity import (
+    divergence,
+    smooth,
+    trimmed,
+    worst_divergence,
+)
+from discreet.noise.random_source import seeded
+from tests.distributions import follows
 
 SMALL = [(1, 4), (2, 4), (3, 3), (4, 2)]
 TRIMMED = [

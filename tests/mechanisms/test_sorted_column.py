@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from discreet.mechanisms.column import Column
+from discreet.mechanisms.quantiles import Column
 
 COLUMN = Column.of(0, 128, 1)
 

@@ -10,12 +10,12 @@ import discreet
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.mechanisms.bounded import bounded_laplace
-from discreet.mechanisms.bounded_spread import private_sd, private_variance
-from discreet.mechanisms.personal.exponential import personal_count, personal_quantile
-from discreet.mechanisms.personal.partition import privacy_aware, utility_based
-from discreet.mechanisms.personal.sampling import personal_sample
-from discreet.mechanisms.personal.stretching import stretched_quantile, stretched_sum
+from discreet.mechanisms.bounded.mechanism import bounded_laplace
+from discreet.mechanisms.bounded.spread import private_sd, private_variance
+from discreet.mechanisms.personalized.exponential_mechanism import personal_count, personal_quantile
+from discreet.mechanisms.personalized.partition import privacy_aware, utility_based
+from discreet.mechanisms.personalized.sampling import personal_sample
+from discreet.mechanisms.personalized.stretching import stretched_quantile, stretched_sum
 
 MENU = {"a": discreet.pure(1, relation=Relation.REPLACE_ONE)}
 

@@ -10,18 +10,18 @@ import discreet
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import Relation
-from discreet.mechanisms import divergence
-from discreet.mechanisms.best import best_additive
-from discreet.mechanisms.blocks import sample_aggregate
-from discreet.mechanisms.blocks_bins import bin_counts, bin_statistics
-from discreet.mechanisms.bounded import clamped, folded
-from discreet.mechanisms.bounded_spread import private_sd, private_variance
-from discreet.mechanisms.partition import partition_selection
-from discreet.mechanisms.propose import propose_test_release
-from discreet.mechanisms.quantile_tree import private_quantiles
-from discreet.mechanisms.smooth import smooth
-from discreet.mechanisms.staircase import staircase
-from discreet.mechanisms.weighted import weighted
+from discreet.mechanisms import _exact_divergence as divergence
+from discreet.mechanisms.bin_statistics import bin_counts, bin_statistics
+from discreet.mechanisms.bounded.mechanism import clamped, folded
+from discreet.mechanisms.bounded.spread import private_sd, private_variance
+from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
+from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_aggregate
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
+from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted
+from discreet.mechanisms.partition_selection import partition_selection
+from discreet.mechanisms.quantiles import private_quantiles
+from discreet.mechanisms.scalar.best_noise import best_additive
+from discreet.mechanisms.scalar.staircase import staircase
 
 LEVEL = 0.9
 

@@ -9,12 +9,15 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.core.relation import Relation
-from discreet.mechanisms.smooth import smooth
-from discreet.mechanisms.smooth_check import divergence
-from discreet.mechanisms.smooth_noise import laplace_log_density
-from discreet.mechanisms.weighted import smallest_share, weighted, weighted_delta
-from discreet.noise.bits import seeded
-from tests.laws import follows
+from discreet.mechanisms.data_dependent._smooth_noise import laplace_log_density
+from discreet.mechanisms.data_dependent.smooth_sensitivity import divergence, smooth
+from discreet.mechanisms.data_dependent.weighted_sensitivity import (
+    smallest_share,
+    weighted,
+    weighted_delta,
+)
+from discreet.noise.random_source import seeded
+from tests.distributions import follows
 
 
 def median(**options):

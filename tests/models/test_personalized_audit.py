@@ -9,20 +9,24 @@ import pytest
 from scipy import stats
 
 import discreet
-from discreet.leakage import exact
-from discreet.leakage.auditing import FAMILY, audit_case
-from discreet.leakage.case import Case
-from discreet.models.pate.aggregate import Confident
-from discreet.models.pate.assignment import UNITS, counted, upsampling, weighting
-from discreet.models.pate.plan import LabelPlan
-from discreet.models.pate.schedule import Schedule, vanishing
-from discreet.models.pate.staged import TurnPlan
-from discreet.models.sgd.features import FeatureMap
-from discreet.models.sgd.objectives import Logistic
-from discreet.models.sgd.personal import descend_personal, personal_descent
-from discreet.models.sgd.slopes import Grid
-from discreet.models.sgd.train import Descent
-from discreet.noise.bits import seeded
+from discreet.audit import exact
+from discreet.audit.case import Case
+from discreet.audit.runner import FAMILY, audit_case
+from discreet.models.dp_sgd.losses import Logistic
+from discreet.models.dp_sgd.personalized import descend_personal, personal_descent
+from discreet.models.dp_sgd.train import Descent, FeatureMap, Grid
+from discreet.models.pate.aggregators import Confident
+from discreet.models.pate.label_plan import LabelPlan
+from discreet.models.pate.staged_plan import TurnPlan
+from discreet.models.pate.teacher_assignment import (
+    UNITS,
+    Schedule,
+    counted,
+    upsampling,
+    vanishing,
+    weighting,
+)
+from discreet.noise.random_source import seeded
 
 LEVELS = ("open", "strict")
 

@@ -10,13 +10,14 @@ from functools import partial
 import numpy as np
 import pytest
 
-from discreet.core.exact import exp_minus
-from discreet.noise import blocks, exponential, uniform
-from discreet.noise.bits import seeded
-from discreet.noise.bounded import BoundedLaplace
-from discreet.noise.gaussian import DiscreteGaussian
+from discreet.core._rational import exp_minus
+from discreet.noise import gaussian as blocks
+from discreet.noise import laplace as exponential
+from discreet.noise import uniform
+from discreet.noise.bounded_laplace import BoundedLaplace
+from discreet.noise.gaussian import DiscreteGaussian, Magnitude
 from discreet.noise.laplace import DiscreteLaplace, Geometric
-from discreet.noise.magnitude import Magnitude
+from discreet.noise.random_source import seeded
 
 NEAR = (1, 2, 3, 10, 100, 1000)
 

@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.core.errors import InvalidArgument
-from discreet.noise.bits import seeded
-from discreet.noise.bounded import BoundedLaplace
+from discreet.noise.bounded_laplace import BoundedLaplace
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace, Geometric
-from discreet.noise.staircase import Staircase
-from discreet.noise.stepped import TOTAL, Stepped
+from discreet.noise.piecewise_constant import TOTAL, Staircase, Stepped
+from discreet.noise.random_source import seeded
 
 _HALF = [int(2.0**62 * 0.5**k / 3) for k in range(1, 12)]
 STEPPED = Stepped([TOTAL - 2 * sum(_HALF), *_HALF])

@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.noise import bits as bits_module
-from discreet.noise.bits import SeededBits, seeded, system
-from discreet.noise.bounded import BoundedLaplace
+from discreet.noise import random_source as bits_module
+from discreet.noise.bounded_laplace import BoundedLaplace
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace, Geometric
-from discreet.noise.lazy import LazyUniform
-from discreet.noise.staircase import Staircase
-from discreet.noise.stepped import TOTAL, Stepped
-from discreet.noise.uniform import below, exponential_choice, permutation, subset
-from tests.laws import follows
+from discreet.noise.piecewise_constant import TOTAL, Staircase, Stepped
+from discreet.noise.random_source import SeededBits, seeded, system
+from discreet.noise.uniform import LazyUniform, below, exponential_choice, permutation, subset
+from tests.distributions import follows
 
 
 def test_sources_are_named():

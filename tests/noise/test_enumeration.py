@@ -9,12 +9,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.noise import blocks, uniform
-from discreet.noise.blocks import BlockGaussian
-from discreet.noise.bounded import BoundedLaplace
-from discreet.noise.gaussian import DiscreteGaussian
+from discreet.noise import gaussian as blocks
+from discreet.noise import uniform
+from discreet.noise.bounded_laplace import BoundedLaplace
+from discreet.noise.gaussian import BlockGaussian, DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace, Geometric, RoundedLaplace
-from discreet.noise.tree import enumerate_sampler
+from tests.choice_tree import enumerate_sampler
 
 LAWS = [
     Geometric(Fraction(1, 3)),

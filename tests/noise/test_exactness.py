@@ -9,20 +9,27 @@ import mpmath
 import numpy as np
 import pytest
 
+from discreet.core._rational import exp_minus
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import exp_minus
-from discreet.noise import blocks, bounded, exponential, magnitude, uniform
-from discreet.noise.bits import SeededBits, seeded
-from discreet.noise.blocks import BlockGaussian
-from discreet.noise.bounded import BoundedLaplace, _power_sum
-from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
+from discreet.noise import bounded_laplace as bounded
+from discreet.noise import gaussian as blocks
+from discreet.noise import gaussian as magnitude
+from discreet.noise import laplace as exponential
+from discreet.noise import uniform
+from discreet.noise.bounded_laplace import BoundedLaplace, _power_sum
+from discreet.noise.gaussian import (
+    _TABLE_ERROR,
+    BlockGaussian,
+    DiscreteGaussian,
+    Magnitude,
+    RoundedGaussian,
+)
 from discreet.noise.laplace import DiscreteLaplace, Geometric, RoundedLaplace
-from discreet.noise.lazy import LazyUniform, invert
-from discreet.noise.magnitude import _TABLE_ERROR, Magnitude
-from discreet.noise.staircase import Staircase, power_sums
-from discreet.noise.stepped import TOTAL, Stepped
-from discreet.noise.tree import enumerate_sampler
-from tests.noise.test_laws import LAWS, lattice
+from discreet.noise.piecewise_constant import TOTAL, Staircase, Stepped, power_sums
+from discreet.noise.random_source import SeededBits, seeded
+from discreet.noise.uniform import LazyUniform, invert
+from tests.choice_tree import enumerate_sampler
+from tests.noise.test_distributions import LAWS, lattice
 
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)

@@ -11,14 +11,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.core.exact import exp_minus
-from discreet.noise import blocks, exponential, magnitude, uniform
-from discreet.noise.bits import SeededBits, seeded
-from discreet.noise.bounded import BoundedLaplace
+from discreet.core._rational import exp_minus
+from discreet.noise import gaussian as blocks
+from discreet.noise import gaussian as magnitude
+from discreet.noise import laplace as exponential
+from discreet.noise import uniform
+from discreet.noise.bounded_laplace import BoundedLaplace
+from discreet.noise.gaussian import Magnitude
 from discreet.noise.laplace import DiscreteLaplace, Geometric, RoundedLaplace
-from discreet.noise.lazy import LazyUniform, invert
-from discreet.noise.magnitude import Magnitude
-from tests.noise.test_borders import Given
+from discreet.noise.random_source import SeededBits, seeded
+from discreet.noise.uniform import LazyUniform, invert
+from tests.noise.test_boundaries import Given
 
 WITHIN, BEYOND = 0.96, 1.04
 

@@ -10,14 +10,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.core.exact import exp_minus
-from discreet.noise import blocks, bounded, laplace, magnitude, staircase, stepped, uniform
-from discreet.noise.bits import seeded
-from discreet.noise.bounded import BoundedLaplace
+from discreet.core._rational import exp_minus
+from discreet.noise import bounded_laplace as bounded
+from discreet.noise import gaussian as blocks
+from discreet.noise import gaussian as magnitude
+from discreet.noise import laplace, uniform
+from discreet.noise import piecewise_constant as staircase
+from discreet.noise import piecewise_constant as stepped
+from discreet.noise.bounded_laplace import BoundedLaplace
+from discreet.noise.gaussian import Magnitude
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.magnitude import Magnitude
-from discreet.noise.staircase import Staircase
-from discreet.noise.stepped import TOTAL, Stepped
+from discreet.noise.piecewise_constant import TOTAL, Staircase, Stepped
+from discreet.noise.random_source import seeded
 
 PRECISION = 30
 TRIES = 300

@@ -7,13 +7,13 @@ from functools import partial
 import numpy as np
 import pytest
 
+from discreet.core._rational import exp_minus
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import exp_minus
-from discreet.noise import coins
-from discreet.noise.bits import SeededBits, seeded
-from discreet.noise.coins import Patterns, dyadic, packed_bernoulli
-from discreet.noise.tree import enumerate_sampler
-from tests.laws import frequency
+from discreet.noise import _packed_bernoulli as coins
+from discreet.noise._packed_bernoulli import Patterns, dyadic, packed_bernoulli
+from discreet.noise.random_source import SeededBits, seeded
+from tests.choice_tree import enumerate_sampler
+from tests.distributions import frequency
 
 OUE = Fraction(1155091047, 1 << 32)
 

@@ -6,18 +6,19 @@ from functools import partial
 import numpy as np
 import pytest
 
-from discreet.core.exact import exp_minus
-from discreet.noise import bits as bits_module
-from discreet.noise import blocks, exponential, laplace
-from discreet.noise.bits import SeededBits, seeded, system
-from discreet.noise.blocks import BlockGaussian
-from discreet.noise.bounded import BoundedLaplace
-from discreet.noise.coins import Patterns, dyadic, packed_bernoulli
-from discreet.noise.gaussian import DiscreteGaussian
+from discreet.core._rational import exp_minus
+from discreet.noise import gaussian as blocks
+from discreet.noise import laplace
+from discreet.noise import laplace as exponential
+from discreet.noise import random_source as bits_module
+from discreet.noise._packed_bernoulli import Patterns, dyadic, packed_bernoulli
+from discreet.noise.bounded_laplace import BoundedLaplace
+from discreet.noise.gaussian import BlockGaussian, DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace, Geometric, RoundedLaplace
-from discreet.noise.lazy import LazyUniform
-from discreet.noise.stepped import TOTAL, Stepped
-from discreet.noise.tree import enumerate_sampler
+from discreet.noise.piecewise_constant import TOTAL, Stepped
+from discreet.noise.random_source import SeededBits, seeded, system
+from discreet.noise.uniform import LazyUniform
+from tests.choice_tree import enumerate_sampler
 
 
 class Asked:

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.mechanisms.laplace import laplace
-from discreet.noise.bits import SeededBits, seeded, source_of, system
-from tests.laws import frequency
+from discreet.mechanisms.additive import laplace
+from discreet.noise.random_source import SeededBits, seeded, source_of, system
+from tests.distributions import frequency
 
 
 class Buffered:

@@ -10,14 +10,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.core.exact import exp_minus
-from discreet.noise.bits import SeededBits
-from discreet.noise.bounded import BoundedLaplace
-from discreet.noise.coins import packed_bernoulli
+from discreet.core._rational import exp_minus
+from discreet.noise._packed_bernoulli import packed_bernoulli
+from discreet.noise.bounded_laplace import BoundedLaplace
 from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace, Geometric, RoundedLaplace
-from discreet.noise.staircase import Staircase
-from discreet.noise.stepped import TOTAL, Stepped
+from discreet.noise.piecewise_constant import TOTAL, Staircase, Stepped
+from discreet.noise.random_source import SeededBits
 from discreet.noise.uniform import (
     below,
     bernoulli,

@@ -6,16 +6,15 @@ import mpmath
 import numpy as np
 import pytest
 
-from discreet.noise import exponential, magnitude
-from discreet.noise.bits import SeededBits, seeded, system
-from discreet.noise.blocks import BlockGaussian
-from discreet.noise.bounded import BoundedLaplace
-from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
+from discreet.noise import gaussian as magnitude
+from discreet.noise import laplace as exponential
+from discreet.noise.bounded_laplace import BoundedLaplace
+from discreet.noise.gaussian import BlockGaussian, DiscreteGaussian, RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace, Geometric, RoundedLaplace
-from discreet.noise.staircase import Staircase
-from discreet.noise.stepped import TOTAL, Stepped
+from discreet.noise.piecewise_constant import TOTAL, Staircase, Stepped
+from discreet.noise.random_source import SeededBits, seeded, system
 from discreet.noise.uniform import below, bernoulli_exp
-from tests.laws import distance, follows, frequency
+from tests.distributions import distance, follows, frequency
 
 N = 200_000
 

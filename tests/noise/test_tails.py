@@ -11,18 +11,16 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.noise import bounded
-from discreet.noise.bits import SeededBits, seeded, system
-from discreet.noise.bounded import BoundedLaplace
-from discreet.noise.coins import packed_bernoulli
-from discreet.noise.gaussian import DiscreteGaussian
+from discreet.noise import bounded_laplace as bounded
+from discreet.noise._packed_bernoulli import packed_bernoulli
+from discreet.noise.bounded_laplace import BoundedLaplace
+from discreet.noise.distribution import Law
+from discreet.noise.gaussian import DiscreteGaussian, Magnitude
 from discreet.noise.laplace import DiscreteLaplace, Geometric
-from discreet.noise.law import Law
-from discreet.noise.magnitude import Magnitude
-from discreet.noise.staircase import Staircase
-from discreet.noise.stepped import TOTAL, Stepped
-from discreet.noise.tree import enumerate_sampler
+from discreet.noise.piecewise_constant import TOTAL, Staircase, Stepped
+from discreet.noise.random_source import SeededBits, seeded, system
 from discreet.noise.uniform import _Borders, below, bernoulli_real, subset
+from tests.choice_tree import enumerate_sampler
 
 
 @pytest.mark.parametrize(("sigma", "good"), [(4, 5e-7), (8, 8e-9), (16, 1.25e-10)])

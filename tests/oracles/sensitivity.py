@@ -17,8 +17,8 @@ from hypothesis import assume, event
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from discreet.audit.sensitivity import TOLERANCE, Data, Norm, _vector, distance
 from discreet.core.relation import Relation
-from discreet.leakage.sensitivity import TOLERANCE, Data, Norm, _vector, distance
 
 
 @st.composite

@@ -6,7 +6,7 @@ import pytest
 import discreet
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from tests.laws import follows
+from tests.distributions import follows
 
 dp = pytest.importorskip("opendp.prelude")
 dp.enable_features("contrib", "honest-but-curious")

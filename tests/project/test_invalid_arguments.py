@@ -13,17 +13,7 @@ import polars as pl
 import pytest
 
 import discreet
-from discreet import (
-    Relation,
-    ask,
-    disclosure,
-    intervals,
-    laplace,
-    leakage,
-    learned,
-    local,
-    ranges,
-)
+from discreet import Relation, ask, disclosure, intervals, laplace, leakage, learned, local, ranges
 from discreet.core.errors import PrivacyError
 
 CELLS = ranges.integers(0, 9)

@@ -285,7 +285,7 @@ def test_completion_offers_no_modules(room):
     ("missing", "code", "extra"),
     [
         ("sklearn", "discreet.models.PrivateLinearRegression", "models"),
-        ("sklearn", "import discreet.models.pate.plan", "models"),
+        ("sklearn", "import discreet.models.pate.label_plan", "models"),
         ("psycopg", "discreet.Ledger('postgresql://localhost/db')", "postgres"),
         ("pyspark", "discreet.table('people.csv', columns={}, engine='spark')", "spark"),
         ("uvicorn", "main(['serve', '--demo'], standalone_mode=False)", "web"),

@@ -71,18 +71,18 @@ CLOSED = "if number <= 0:"
 OPEN = "if number < 0:"
 
 
-NOTICES = "tests/core/test_exact.py::test_checks_know_their_ends"
-DOES_NOT = "tests/core/test_exact.py::test_floats_are_read_as_typed"
+NOTICES = "tests/core/test_rational.py::test_checks_know_their_ends"
+DOES_NOT = "tests/core/test_rational.py::test_floats_are_read_as_typed"
 
 
-def fates(tmp_path, tried, file="tests/core/test_exact.py", *, planted=False):
+def fates(tmp_path, tried, file="tests/core/test_rational.py", *, planted=False):
     program = f"""
 import pathlib, pytest
 from mutation.child import OPTIONS
 from mutation.durations import Durations
 from mutation.tested import ROOT
 from mutation.trial import Trial, Trials
-path = ROOT / "src/discreet/core/check.py"
+path = ROOT / "src/discreet/core/_validate.py"
 text = path.read_text()
 trials = [
     Trial(path=path, before=text, after=text.replace({CLOSED!r}, new), tests=frozenset(tests),
@@ -106,7 +106,7 @@ def test_a_mutant_is_noticed_exactly_if_a_test_fails(tmp_path, planted):
         (OPEN, (DOES_NOT, NOTICES)): "killed",
         (OPEN, (DOES_NOT,)): "survived",
         (CLOSED, (DOES_NOT, NOTICES)): "survived",
-        (OPEN, ("tests/core/test_exact.py::test_that_is_gone",)): "untested",
+        (OPEN, ("tests/core/test_rational.py::test_that_is_gone",)): "untested",
     }
     assert fates(tmp_path, list(tried), planted=planted) == (0, list(tried.values()))
 
@@ -153,24 +153,24 @@ def test_the_page_counts_what_was_noticed(tmp_path):
 
 def test_lines_are_followed_into_another_checkout(tmp_path):
     """Coverage that was recorded before a line moved still names the tests of that line."""
-    here = "src/discreet/core/grid.py"
+    here = "src/discreet/core/_validate.py"
     lines = (ROOT / here).read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / here).parent.mkdir(parents=True)
     (tmp_path / here).write_text("".join(["# one more\n", *lines[:-1]]))
     data = coverage.CoverageData(tmp_path / "data")
-    data.set_context("tests.core.test_exact.test_floats_are_read_as_typed")
+    data.set_context("tests.core.test_rational.test_floats_are_read_as_typed")
     data.add_lines({str(tmp_path / here): [1, 11]})
     data.set_context("")
     data.add_lines({str(tmp_path / here): [12]})
     data.write()
     assert tested.Tested.read([tmp_path / "data"]).tests == {
-        (here, 10): {"tests/core/test_exact.py::test_floats_are_read_as_typed"}
+        (here, 10): {"tests/core/test_rational.py::test_floats_are_read_as_typed"}
     }
 
 
 def test_the_tests_of_a_room_go_before_those_of_others():
     far, near = "tests/data/test_a.py::test_a", "tests/core/test_b.py::test_b"
-    file = "src/discreet/core/grid.py"
+    file = "src/discreet/core/_validate.py"
     known = tested.Tested({(file, 5): {far}, (file, 6): {near, far}})
     assert known.of(file, Place("f", 5, 5), far=False) == {far}
     assert known.of(file, Place("f", 5, 6), far=False) == {near}

@@ -20,7 +20,7 @@ def test_importing_loads_nothing_that_is_slow():
     loaded = python("import sys, discreet; print(*sys.modules)").split()
     ours = {name for name in loaded if name.startswith("discreet.")}
     slow = {"numpy", "scipy", "duckdb", "narwhals", "sklearn", "click", "rich"}
-    assert ours == {"discreet.core", "discreet.core.names"}
+    assert ours == {"discreet.core", "discreet.core._lazy_import"}
     assert slow.isdisjoint(loaded)
 
 

@@ -6,7 +6,8 @@ from types import ModuleType
 import pytest
 
 import discreet
-from discreet.models import pate, regression, sgd
+from discreet.models import dp_sgd as sgd
+from discreet.models import pate, regression
 from discreet.tables.table import Table
 
 # The word on the left has one name in this house, the one on the right.

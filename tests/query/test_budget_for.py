@@ -8,13 +8,12 @@ from fractions import Fraction
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.data.plan import Limits
+from discreet.data.program import Limits
 from discreet.data.schema import category, integer
-from discreet.queries import ask
-from discreet.queries.budget import Budget
-from discreet.queries.design import Setting, design
-from discreet.queries.forecast import forecast
-from discreet.queries.targets import amount_for
+from discreet.query import builders as ask
+from discreet.query._release_plan import Setting, design
+from discreet.query.budget import Budget
+from discreet.query.error_forecast import amount_for, forecast
 
 SETTING = Setting(
     schema={"x": integer(lower=0, upper=1000), "g": category(["a", "b"], other=False)},

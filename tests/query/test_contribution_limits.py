@@ -8,11 +8,11 @@ import pytest
 import discreet
 from discreet import ask
 from discreet.core.relation import Relation
-from discreet.data.collect import collect
-from discreet.data.plan import Limits
+from discreet.data.execute import collect
+from discreet.data.program import Limits
 from discreet.data.source import open_source
-from discreet.queries.budget import budget
-from discreet.queries.design import Setting, design
+from discreet.query._release_plan import Setting, design
+from discreet.query.budget import budget
 
 SETTING = Setting(
     schema={"k": discreet.category(["a", "b", "c"], other=False)},

@@ -14,16 +14,17 @@ from scipy import stats
 from discreet.accounting.filters import rho_of
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.data.expression import col
-from discreet.data.plan import Limits
+from discreet.data.program import Limits
 from discreet.data.schema import category, integer, real
-from discreet.noise.bits import seeded
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.queries import ask, reading
-from discreet.queries.budget import Budget, budget
-from discreet.queries.design import Setting, design, join
-from discreet.queries.estimate import half_width
-from discreet.queries.forecast import forecast
-from discreet.queries.noisy import Noisy
+from discreet.noise.random_source import seeded
+from discreet.query import _reading as reading
+from discreet.query import builders as ask
+from discreet.query._estimate import half_width
+from discreet.query._noisy_integers import Noisy
+from discreet.query._release_plan import Setting, design, join
+from discreet.query.budget import Budget, budget
+from discreet.query.error_forecast import forecast
 
 RUNS = 4000  # groups of the same data: as many independent answers in one release
 SCHEMA = {

@@ -14,22 +14,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from discreet.audit.sensitivity import WrongSensitivity, check_sensitivity
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import Relation
-from discreet.data.collect import collect
-from discreet.data.plan import Limits
+from discreet.data.execute import collect
+from discreet.data.program import Limits
 from discreet.data.schema import category, integer, real
 from discreet.data.source import open_source
-from discreet.leakage.sensitivity import WrongSensitivity, check_sensitivity
-from discreet.noise.bits import seeded
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.queries import ask, reading
-from discreet.queries.budget import Budget
-from discreet.queries.design import Setting, design
-from discreet.queries.forecast import forecast
-from discreet.queries.parts import measured
-from discreet.queries.tree import Shape, Spread, best_shape, leaves_of, reach, spread
+from discreet.noise.random_source import seeded
+from discreet.query import _reading as reading
+from discreet.query import builders as ask
+from discreet.query._measure import measured
+from discreet.query._quantile_tree import Shape, Spread, best_shape, leaves_of, reach, spread
+from discreet.query._release_plan import Setting, design
+from discreet.query.budget import Budget
+from discreet.query.error_forecast import forecast
 
 SCHEMA = {"x": integer(lower=-1, upper=3), "g": category(["a", "b"], other=False)}
 BUDGETS = [

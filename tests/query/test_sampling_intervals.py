@@ -9,14 +9,14 @@ import pytest
 from scipy import stats
 
 from discreet.core.errors import Unsupported
-from discreet.data.plan import Limits
+from discreet.data.program import Limits
 from discreet.data.schema import category, integer
-from discreet.noise.bits import seeded
-from discreet.queries import ask
-from discreet.queries.answer import Answer
-from discreet.queries.budget import Budget
-from discreet.queries.design import Setting, design
-from discreet.queries.noisy import Noisy
+from discreet.noise.random_source import seeded
+from discreet.query import builders as ask
+from discreet.query._answer import Answer
+from discreet.query._noisy_integers import Noisy
+from discreet.query._release_plan import Setting, design
+from discreet.query.budget import Budget
 
 SCHEMA = {"x": integer(lower=-1, upper=3), "g": category(["a", "b"], other=False)}
 SETTING = Setting(schema=SCHEMA)

@@ -12,18 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet.audit.sensitivity import WrongSensitivity, check_sensitivity
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
-from discreet.data.collect import collect
+from discreet.data.execute import collect
 from discreet.data.expression import col
-from discreet.data.plan import Limits
+from discreet.data.program import Limits
 from discreet.data.schema import category, integer
 from discreet.data.source import open_source
-from discreet.leakage.sensitivity import WrongSensitivity, check_sensitivity
-from discreet.queries import ask, parts
-from discreet.queries.budget import Budget, Move
-from discreet.queries.design import Setting, design
-from discreet.queries.parts import coarsened, measured
+from discreet.query import _measure as parts
+from discreet.query import builders as ask
+from discreet.query._measure import coarsened, measured
+from discreet.query._release_plan import Setting, design
+from discreet.query.budget import Budget, Move
 
 SCHEMA = {"x": integer(lower=-1, upper=3), "g": category(["a", "b"], other=False)}
 LIMITS = {

@@ -8,13 +8,13 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.relation import Relation
-from discreet.noise.bits import seeded
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.queries.budget import budget
-from discreet.queries.ranges.aware import AwareRelease
-from discreet.queries.ranges.dawa import DELTA, Dawa, Partition, cheapest
-from discreet.queries.ranges.domain import integers
-from discreet.queries.ranges.strategy import Contribution
+from discreet.noise.random_source import seeded
+from discreet.query.budget import budget
+from discreet.ranges.domain import integers
+from discreet.ranges.release import AwareRelease
+from discreet.ranges.strategies.base import Contribution
+from discreet.ranges.strategies.data_dependent import DELTA, Dawa, Partition, cheapest
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.queries.ranges import domain as d
+from discreet.ranges import domain as d
 
 DOMAINS = [
     d.integers(-3, 9),

@@ -5,16 +5,16 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.relation import Relation
-from discreet.noise.bits import seeded
-from discreet.queries.budget import budget
-from discreet.queries.ranges import grid as g
-from discreet.queries.ranges import workload as w
-from discreet.queries.ranges.domain import integers
-from discreet.queries.ranges.grid import Grid
-from discreet.queries.ranges.grid_plan import plan_grid
-from discreet.queries.ranges.mwem import Mwem
-from discreet.queries.ranges.plan import plan_ranges
-from discreet.queries.ranges.strategy import Contribution
+from discreet.noise.random_source import seeded
+from discreet.query.budget import budget
+from discreet.ranges import workload as w
+from discreet.ranges.domain import integers
+from discreet.ranges.grid import domain as g
+from discreet.ranges.grid.domain import Grid
+from discreet.ranges.grid.plan import plan_grid
+from discreet.ranges.plan import plan_ranges
+from discreet.ranges.strategies.base import Contribution
+from discreet.ranges.strategies.data_dependent import Mwem
 
 GRID = Grid(domains=(integers(0, 7), integers(0, 5)))
 

@@ -9,7 +9,7 @@ from scipy.stats import norm
 from discreet.core.errors import Unsupported
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.queries.ranges import tails
+from discreet.ranges import _noise_tails as tails
 
 CASES = [
     # laws, weights in whole steps of a common unit, how often each

@@ -7,19 +7,19 @@ import pytest
 
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
-from discreet.noise.bits import seeded
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.queries.budget import budget
-from discreet.queries.ranges import dense, plan
-from discreet.queries.ranges import workload as w
-from discreet.queries.ranges.blocks import flat, tree
-from discreet.queries.ranges.domain import dates, integers
-from discreet.queries.ranges.haar import haar
-from discreet.queries.ranges.noise import price
-from discreet.queries.ranges.plan import plan_ranges
-from discreet.queries.ranges.roots import Roots
-from discreet.queries.ranges.strategy import Contribution
-from tests.laws import ALPHA
+from discreet.noise.random_source import seeded
+from discreet.query.budget import budget
+from discreet.ranges import plan
+from discreet.ranges import workload as w
+from discreet.ranges.domain import dates, integers
+from discreet.ranges.plan import plan_ranges
+from discreet.ranges.strategies import explicit_matrix as dense
+from discreet.ranges.strategies.base import Contribution, price
+from discreet.ranges.strategies.haar import haar
+from discreet.ranges.strategies.hierarchical import flat, tree
+from discreet.ranges.strategies.square_root import Roots
+from tests.distributions import ALPHA
 
 WORKLOADS = [w.points(), w.short(), w.long(), w.prefixes(), w.all_ranges()]
 BUDGETS = [budget(epsilon=1), budget(rho=1), budget(epsilon=1, delta=1e-6)]

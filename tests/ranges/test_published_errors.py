@@ -11,21 +11,19 @@ import pytest
 from scipy.stats import norm
 
 from discreet.core.relation import Relation
-from discreet.noise.bits import seeded
-from discreet.queries.budget import budget
-from discreet.queries.ranges import dense, roots
-from discreet.queries.ranges import workload as w
-from discreet.queries.ranges.blocks import Blocks, flat, tree
-from discreet.queries.ranges.design import RangeDesign
-from discreet.queries.ranges.domain import integers
-from discreet.queries.ranges.haar import haar, optimal_haar
-from discreet.queries.ranges.noise import price
-from discreet.queries.ranges.optimise import optimal_blocks
-from discreet.queries.ranges.roots import Roots
-from discreet.queries.ranges.strategy import Contribution, rounded_shares
-from discreet.queries.ranges.sums import covered
-from discreet.queries.ranges.sums_optimise import Problem, optimal_sums
-from tests.laws import ALPHA
+from discreet.noise.random_source import seeded
+from discreet.query.budget import budget
+from discreet.ranges import workload as w
+from discreet.ranges._strategy_design import RangeDesign
+from discreet.ranges.domain import integers
+from discreet.ranges.strategies import explicit_matrix as dense
+from discreet.ranges.strategies import square_root as roots
+from discreet.ranges.strategies.base import Contribution, price, rounded_shares
+from discreet.ranges.strategies.haar import haar, optimal_haar
+from discreet.ranges.strategies.hierarchical import Blocks, flat, optimal_blocks, tree
+from discreet.ranges.strategies.square_root import Roots
+from discreet.ranges.strategies.weighted_sums import Problem, covered, optimal_sums
+from tests.distributions import ALPHA
 
 SMALL = 2**-10
 ALL, PREFIXES = w.all_ranges(), w.prefixes()

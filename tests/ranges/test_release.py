@@ -10,19 +10,19 @@ import pytest
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.noise.bits import seeded
-from discreet.queries.budget import budget
-from discreet.queries.ranges import dense
-from discreet.queries.ranges import workload as w
-from discreet.queries.ranges.blocks import Blocks, flat, tree
-from discreet.queries.ranges.design import RangeDesign
-from discreet.queries.ranges.domain import dates, integers
-from discreet.queries.ranges.haar import haar
-from discreet.queries.ranges.release import RangeRelease
-from discreet.queries.ranges.roots import Roots
-from discreet.queries.ranges.strategy import Contribution
-from discreet.queries.ranges.sums_optimise import optimal_sums
-from tests.laws import frequency
+from discreet.noise.random_source import seeded
+from discreet.query.budget import budget
+from discreet.ranges import workload as w
+from discreet.ranges._strategy_design import RangeDesign
+from discreet.ranges.domain import dates, integers
+from discreet.ranges.release import RangeRelease
+from discreet.ranges.strategies import explicit_matrix as dense
+from discreet.ranges.strategies.base import Contribution
+from discreet.ranges.strategies.haar import haar
+from discreet.ranges.strategies.hierarchical import Blocks, flat, tree
+from discreet.ranges.strategies.square_root import Roots
+from discreet.ranges.strategies.weighted_sums import optimal_sums
+from tests.distributions import frequency
 
 SIZE = 60
 COUNTS = np.random.default_rng(1).poisson(40, size=SIZE)

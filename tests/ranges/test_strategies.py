@@ -9,15 +9,14 @@ import pytest
 
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import Relation
-from discreet.queries.ranges import dense
-from discreet.queries.ranges import workload as w
-from discreet.queries.ranges.blocks import Blocks, flat, tree
-from discreet.queries.ranges.content import read_strategy
-from discreet.queries.ranges.haar import Haar, haar
-from discreet.queries.ranges.roots import Roots
-from discreet.queries.ranges.strategy import Contribution, group_move, rounded_shares
-from discreet.queries.ranges.sums import Sums
-from discreet.queries.ranges.sums_optimise import optimal_sums
+from discreet.ranges import workload as w
+from discreet.ranges._measurements import read_strategy
+from discreet.ranges.strategies import explicit_matrix as dense
+from discreet.ranges.strategies.base import Contribution, group_move, rounded_shares
+from discreet.ranges.strategies.haar import Haar, haar
+from discreet.ranges.strategies.hierarchical import Blocks, flat, tree
+from discreet.ranges.strategies.square_root import Roots
+from discreet.ranges.strategies.weighted_sums import Sums, optimal_sums
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.queries.ranges import toeplitz
+from discreet.ranges.strategies import square_root as toeplitz
 
 
 def dense(column):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.queries.ranges import workload as w
+from discreet.ranges import workload as w
 
 SIZES = [1, 2, 7, 16, 33]
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from discreet.queries.ranges import workload as w
-from discreet.queries.ranges.cover import block_energies, block_gram
+from discreet.ranges import workload as w
+from discreet.ranges.workload import block_energies, block_gram
 
 LISTED = w.ranges([(0, 3), (2, 2), (1, 10), (4, 12), (12, 12), (5, 6)], weights=[1, 2, 3, 1, 0, 5])
 WORKLOADS = [

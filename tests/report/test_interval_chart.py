@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import discreet
-from discreet.queries.intervals.compare import compare_rows
-from discreet.report.intervals import against_rows
+from discreet.intervals.central_vs_local import compare_rows
+from discreet.report.comparison_charts import against_rows
 
 
 def test_curves_are_the_rows_of_the_plan(tmp_path):

@@ -15,14 +15,14 @@ from matplotlib.figure import Figure
 import discreet
 from discreet import local, seeded
 from discreet.core.errors import InvalidArgument
+from discreet.intervals.central_vs_local import compare_rows
 from discreet.local import Aggregate, Collection, State, bins, dates, ordered
-from discreet.queries.intervals.compare import compare_rows
-from discreet.queries.ranges import workload
-from discreet.queries.ranges.domain import integers
-from discreet.queries.ranges.local.found import Found
-from discreet.queries.ranges.local.halves import Halves
-from discreet.report.local import KINDS, TABLES, panels
-from discreet.report.panels import Bars, Lines, stacked
+from discreet.local._heavy_hitters import Found
+from discreet.local.ranges.haar import Halves
+from discreet.ranges import workload
+from discreet.ranges.domain import integers
+from discreet.report.drawing.panel import Bars, Lines, stacked
+from discreet.report.local_section import KINDS, TABLES, panels
 
 CLIENTS = 3000
 ALL = workload.all_ranges()

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from discreet.report.chart import Axis, Band, Curve
-from discreet.report.fluid import drawn, meter, number
-from discreet.report.panels import Bars, Lines
+from discreet.report.drawing.line_chart import Axis, Band, Curve
+from discreet.report.drawing.panel import Bars, Lines
+from discreet.report.drawing.responsive import drawn, meter, number
 
 BARS = Bars(
     labels=["<b>free</b>", "25 percent"],

@@ -5,10 +5,10 @@ import csv
 
 import pytest
 
-from discreet.apps.web import config
-from discreet.apps.web.app import build
-from tests.apps.web.browsing import CONFIG, PEOPLE, Browser
-from tests.apps.web.serving import Running, write_config, write_people
+from discreet.server import config
+from discreet.server.app import build
+from tests.server.browser import CONFIG, PEOPLE, Browser
+from tests.server.running import Running, write_config, write_people
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import hashlib
 import re
 import time
 
-from tests.apps.web.serving import COUNT
+from tests.server.running import COUNT
 
 API = "/api/v1"
 RELEASES = f"{API}/tables/people/releases"

@@ -14,10 +14,10 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from discreet.apps.client.connect import connect
-from discreet.apps.web.people import People
-from discreet.apps.web.store import open_store
+from discreet.client.remote_table import connect
 from discreet.ledger.ledger import Ledger
+from discreet.server.store import open_store
+from discreet.server.users import People
 
 COLUMNS = """
 [table.columns]
@@ -118,7 +118,7 @@ class Forked:
                     os.dup2(file.fileno(), 1)
                     os.dup2(file.fileno(), 2)
                 sys.stderr = os.fdopen(2, "w", buffering=1)
-                from discreet.apps.web.serve import run
+                from discreet.server.serve import run
 
                 run(config)
             finally:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.apps.web.asking import (
+from tests.server.requests_to import (
     API,
     RELEASES,
     SQL,
@@ -13,7 +13,7 @@ from tests.apps.web.asking import (
     form,
     sign_in,
 )
-from tests.apps.web.serving import COUNT
+from tests.server.running import COUNT
 
 
 def test_signing_in_needs_a_token(running):

@@ -7,14 +7,14 @@ import re
 
 import pytest
 
-from tests.apps.web.asking import (
+from tests.server.requests_to import (
     API,
     PLAN,
     RELEASES,
     SQL,
     release,
 )
-from tests.apps.web.serving import COUNT
+from tests.server.running import COUNT
 
 # ── paths, SQL, formulas ─────────────────────────────────────────────────────
 

@@ -6,13 +6,13 @@ import time
 
 import pytest
 
-from tests.apps.web.asking import (
+from tests.server.requests_to import (
     API,
     PLAN,
     RELEASES,
     release,
 )
-from tests.apps.web.serving import COUNT, FAST, Running, write_config, write_people
+from tests.server.running import COUNT, FAST, Running, write_config, write_people
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.apps.web.asking import (
+from tests.server.requests_to import (
     API,
     PLAN,
     RELEASES,
@@ -16,7 +16,7 @@ from tests.apps.web.asking import (
     routes,
     sign_in,
 )
-from tests.apps.web.serving import COUNT
+from tests.server.running import COUNT
 
 # ── tokens ───────────────────────────────────────────────────────────────────
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.apps.web.demo import prepare
-from tests.apps.web.serving import Running, free_port
+from discreet.server.demo import prepare
+from tests.server.running import Running, free_port
 
 CHROMIUM = Path("/usr/bin/chromium")
 ROOT = Path(__file__).parents[3]

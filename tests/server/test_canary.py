@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from tests.apps.web.asking import csrf_in, form, sign_in
-from tests.apps.web.serving import Running, free_port
+from tests.server.requests_to import csrf_in, form, sign_in
+from tests.server.running import Running, free_port
 
 WHO = "CANARY-7316"
 WORD = "CANARY-KEY"

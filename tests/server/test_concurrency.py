@@ -4,11 +4,11 @@ import threading
 
 import pytest
 
-from discreet.apps.web import config as configs
-from discreet.apps.web import planning
-from discreet.apps.web.problems import Busy
-from discreet.apps.web.turns import Memory, Turns
 from discreet.core.errors import InvalidArgument
+from discreet.server import config as configs
+from discreet.server import plans as planning
+from discreet.server.jobs.concurrency import Memory, Turns
+from discreet.server.middleware.errors import Busy
 
 CONFIG = """
 [[table]]

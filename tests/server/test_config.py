@@ -6,11 +6,11 @@ from dataclasses import asdict
 
 import pytest
 
-from discreet.apps.web import config as configs
-from discreet.apps.web import planning
-from discreet.apps.web import rate as rates
-from discreet.apps.web.metrics import Metrics
 from discreet.core.errors import InvalidArgument, PrivacyError
+from discreet.server import config as configs
+from discreet.server import plans as planning
+from discreet.server.middleware import rate_limit as rates
+from discreet.server.middleware.monitoring import Metrics
 
 TABLE = """
 [[table]]

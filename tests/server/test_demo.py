@@ -6,12 +6,12 @@ import signal
 import pytest
 from click.testing import CliRunner
 
-from discreet.apps.cli.main import main
-from discreet.apps.web.demo import prepare
-from discreet.apps.web.people import People
-from discreet.apps.web.store import open_store
+from discreet.cli.main import main
 from discreet.core.errors import InvalidArgument
-from tests.apps.web.serving import Running, free_port, write_config, write_people
+from discreet.server.demo import prepare
+from discreet.server.store import open_store
+from discreet.server.users import People
+from tests.server.running import Running, free_port, write_config, write_people
 
 
 @pytest.mark.slow

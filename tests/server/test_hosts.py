@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tests.apps.web.serving import COUNT, Running, write_config, write_people
+from tests.server.running import COUNT, Running, write_config, write_people
 
 pytestmark = [pytest.mark.postgres, pytest.mark.slow]
 RELEASES = "/api/v1/tables/people/releases"

@@ -7,14 +7,14 @@ from datetime import timedelta
 import pytest
 
 from discreet.accounting.guarantee import pure
-from discreet.apps.web import config as configs
-from discreet.apps.web import runner as runners
-from discreet.apps.web.people import People, Person
-from discreet.apps.web.problems import Busy, Conflict, Forbidden, NotFound
-from discreet.apps.web.service import Service
-from discreet.apps.web.store import open_store
 from discreet.core.errors import BudgetExceeded, InvalidArgument
-from tests.apps.web.serving import write_people
+from discreet.server import config as configs
+from discreet.server.jobs import runner as runners
+from discreet.server.middleware.errors import Busy, Conflict, Forbidden, NotFound
+from discreet.server.service import Service
+from discreet.server.store import open_store
+from discreet.server.users import People, Person
+from tests.server.running import write_people
 
 ANA = Person(name="ana", role="analyst")
 BEN = Person(name="ben", role="analyst")

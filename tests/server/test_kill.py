@@ -17,12 +17,12 @@ import uvicorn
 import uvicorn.lifespan.on
 import uvicorn.protocols.http.h11_impl
 
-import discreet.data.collect
+import discreet.data.execute
 import discreet.data.source  # noqa: F401
-from discreet.apps.web import runner
-from discreet.apps.web.app import build
-from discreet.apps.web.config import read
-from tests.apps.web.serving import COUNT, FAST, Running, write_config, write_people
+from discreet.server.app import build
+from discreet.server.config import read
+from discreet.server.jobs import runner
+from tests.server.running import COUNT, FAST, Running, write_config, write_people
 
 STATEMENTS = 70
 """About as many as a release takes, from the request to the settlement."""

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import serve
 from discreet import ask
-from tests.apps.web.serving import Running, write_config, write_people
+from tests.server.running import Running, write_config, write_people
 
 pytestmark = pytest.mark.slow
 

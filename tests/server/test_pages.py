@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.apps.web.browsing import COUNT, PATHS, PEOPLE, Browser, checked
+from tests.server.browser import COUNT, PATHS, PEOPLE, Browser, checked
 
 # ── the door ──────────────────────────────────────────────────────────────────────────────────
 

@@ -6,14 +6,14 @@ import datetime as dt
 
 import pytest
 
-from discreet.apps.asked import asked
-from discreet.apps.web.answers import ColumnShown
-from discreet.apps.web.pages.builder import FIRST, KINDS, fields_of, kept, question, words
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
 from discreet.data import schema
-from discreet.data.plan import Limits
-from discreet.queries.design import Setting
+from discreet.data.program import Limits
+from discreet.query._release_plan import Setting
+from discreet.server.pages.query_form import FIRST, KINDS, fields_of, kept, question, words
+from discreet.server.schemas import ColumnShown
+from discreet.spec.statistics import asked
 
 COLUMNS = (
     ColumnShown(name="age", kind="integer", lower=0, upper=99),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.apps.web.browsing import COUNT, Browser, Hidden, checked, hidden
+from tests.server.browser import COUNT, Browser, Hidden, checked, hidden
 
 # ── releasing ─────────────────────────────────────────────────────────────────────────────────
 

@@ -14,7 +14,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from tests.apps.web.serving import Running, write_config, write_people
+from tests.server.running import Running, write_config, write_people
 
 CHECKS = (
     not_a_server_error,

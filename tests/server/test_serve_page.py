@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.apps.web import config
 from discreet.core.errors import InvalidArgument
+from discreet.server import config
 
 PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "serve.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)

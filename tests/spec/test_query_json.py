@@ -7,15 +7,15 @@ from fractions import Fraction
 import pytest
 
 from discreet import ask, boolean, category, col, date, integer, keys, real
-from discreet.apps.asked import asked
-from discreet.apps.sent import question
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.data.plan import Limits
-from discreet.queries.budget import budget
-from discreet.queries.design import Setting, design
-from discreet.queries.ranges import workload
-from discreet.queries.ranges.grid_question import planned_grid, rectangles
-from discreet.queries.ranges.question import planned, ranges
+from discreet.data.program import Limits
+from discreet.query._release_plan import Setting, design
+from discreet.query.budget import budget
+from discreet.ranges import workload
+from discreet.ranges.grid.table_query import planned_grid, rectangles
+from discreet.ranges.table_query import planned, ranges
+from discreet.spec.query_json import question
+from discreet.spec.statistics import asked
 
 SETTING = Setting(
     schema={

@@ -16,7 +16,7 @@ import time
 import numpy as np
 
 import discreet
-from discreet.queries.held import Held
+from discreet.ranges.stream.file import Held
 from discreet.tables.stream import stream
 
 

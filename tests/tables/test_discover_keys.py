@@ -15,15 +15,15 @@ from discreet import ask, col
 from discreet.core.errors import BudgetExceeded, InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.relation import Relation
 from discreet.data.schema import OTHER
-from discreet.mechanisms.partition import partition_selection
-from discreet.noise.bits import seeded
+from discreet.mechanisms.partition_selection import partition_selection
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.queries.answer import Answer
-from discreet.queries.keys import KeySet
-from discreet.queries.noisy import Noisy
-from discreet.queries.parts import Scale
-from discreet.report import page
-from discreet.tables.discover import discover
+from discreet.noise.random_source import seeded
+from discreet.query._answer import Answer
+from discreet.query._measure import Scale
+from discreet.query._noisy_integers import Noisy
+from discreet.query.key_sets import KeySet
+from discreet.report import release_report as page
+from discreet.tables.discover_keys import discover
 
 SECRET = "CANARY-5518"
 COUNTS = {"Ulm": 300, "Rome": 200, "Ghent": 150, "Åbo": 120, "Paris": 40}

@@ -12,9 +12,9 @@ import pytest
 import discreet
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.relation import Relation
-from discreet.data.collect import collect, engine_of
+from discreet.data.execute import collect, engine_of
 from discreet.data.expression import col
-from discreet.data.plan import Limits, Plan, count, total, units
+from discreet.data.program import Limits, Plan, count, total, units
 from discreet.data.schema import category, integer, real, text
 from tests.data import reference, sources
 
@@ -273,7 +273,7 @@ def test_many_public_rows():
 
 
 def test_a_cluster_is_not_sent_private_codes():
-    from discreet.data.joined_engine import JoinedEngine
+    from discreet.data.execute import JoinedEngine
     from discreet.data.source import Joined, SparkFrame
 
     table = base()

@@ -14,15 +14,15 @@ import discreet
 from discreet import col
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified
 from discreet.core.relation import Relation
-from discreet.data.collect import collect
-from discreet.data.plan import Limits
-from discreet.noise.bits import seeded
-from discreet.queries.budget import budget
-from discreet.queries.passes import Setting
-from discreet.queries.ranges.descent import descent, planned_descent
-from discreet.queries.ranges.design import law_of
-from discreet.queries.ranges.question import ROWS
-from discreet.tables.descent import descend
+from discreet.data.execute import collect
+from discreet.data.program import Limits
+from discreet.noise.random_source import seeded
+from discreet.query._measure import Setting
+from discreet.query.budget import budget
+from discreet.ranges._strategy_design import law_of
+from discreet.ranges.hierarchical_search import descent, planned_descent
+from discreet.ranges.table_query import ROWS
+from discreet.tables._large_domain_quantiles import descend
 
 LEVELS = [Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)]
 FIRST = dt.date(2000, 1, 1)
@@ -88,7 +88,7 @@ def test_charged_once_and_before_reading(table, account, monkeypatch):
     assert before - account.remaining == Fraction(1, 2)
     assert made.guarantee.epsilon(0) == pytest.approx(0.5, rel=1e-9)
     assert made.receipt.guarantee == made.guarantee
-    monkeypatch.setattr("discreet.data.collect.tabulate", fail)
+    monkeypatch.setattr("discreet.data.execute.tabulate", fail)
     with pytest.raises(OSError, match="disk"):
         table.fine_quantiles("huge", LEVELS, epsilon=1)
     assert before - account.remaining == Fraction(3, 2)

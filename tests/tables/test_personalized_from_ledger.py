@@ -19,8 +19,8 @@ from discreet.core.errors import (
     Unsupported,
 )
 from discreet.core.relation import Relation
-from discreet.noise.bits import seeded
-from tests.tables.consenting import COLUMNS, LEVELS, duck, frame, opened
+from discreet.noise.random_source import seeded
+from tests.tables.privacy_levels import COLUMNS, LEVELS, duck, frame, opened
 
 # ── crowds ───────────────────────────────────────────────────────────────────
 

@@ -17,21 +17,19 @@ import pytest
 
 import discreet
 from discreet import ask, col
+from discreet.audit import exact
+from discreet.audit.case import Case
+from discreet.audit.runner import audit_case
 from discreet.core import events
-from discreet.core.errors import (
-    InvalidArgument,
-)
+from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
-from discreet.leakage import exact
-from discreet.leakage.auditing import audit_case
-from discreet.leakage.case import Case
 from discreet.ledger.account import Receipt
-from discreet.noise.bits import seeded
-from discreet.queries import personal as weights
-from discreet.queries.design import Measurement
-from discreet.queries.parts import measured
-from discreet.tables.personal import PersonalRelease
-from tests.tables.consenting import COLUMNS, LEVELS, duck, frame, opened
+from discreet.noise.random_source import seeded
+from discreet.query import personalized_queries as weights
+from discreet.query._measure import measured
+from discreet.query._release_plan import Measurement
+from discreet.tables.personalized_table import PersonalRelease
+from tests.tables.privacy_levels import COLUMNS, LEVELS, duck, frame, opened
 
 QUESTIONS = {
     "count": ask.count(),
@@ -82,7 +80,7 @@ def free(monkeypatch):
         time=dt.datetime.now(dt.UTC),
         request_id=None,
     )
-    door = importlib.import_module("discreet.tables.personal")
+    door = importlib.import_module("discreet.tables.personalized_table")
     held = contextlib.nullcontext(types.SimpleNamespace(receipt=receipt))
     monkeypatch.setattr(door, "reserved", lambda *_, **__: held)
 
@@ -204,7 +202,7 @@ def test_levels_are_read_together_as_they_are_one_by_one(seen, free, monkeypatch
         budget="consent", levels={"open": 1, "strict": Fraction(1, 5)}
     )
     keep = iter(range(10**6))
-    door = importlib.import_module("discreet.tables.personal")
+    door = importlib.import_module("discreet.tables.personalized_table")
     monkeypatch.setattr(door, "fresh_key", lambda _: next(keep) // 2)
     for query, cap in (
         (ask.mean("x").limited(rows_per_unit=1), "open"),
@@ -216,7 +214,7 @@ def test_levels_are_read_together_as_they_are_one_by_one(seen, free, monkeypatch
     ):
         found = []
         for most in (10**6, 0):
-            monkeypatch.setattr("discreet.queries.levels._MOST", most)
+            monkeypatch.setattr("discreet.query.personalized_queries._MOST", most)
             seen.clear()
             view.release(query, cap=cap)
             found.append([exact.tolist() for exact, _ in seen])

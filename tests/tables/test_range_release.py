@@ -15,17 +15,17 @@ import discreet
 from discreet import col
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified
 from discreet.core.relation import Relation
-from discreet.data.collect import collect
-from discreet.data.plan import Limits
-from discreet.noise.bits import seeded
-from discreet.queries.budget import budget
-from discreet.queries.passes import Setting
-from discreet.queries.ranges import workload
-from discreet.queries.ranges.domain import Bins, Dates, Integers, Ordered
-from discreet.queries.ranges.grid_question import planned_grid, rectangles
-from discreet.queries.ranges.question import ROWS, cells_of, planned, ranges
-from discreet.tables.ranges import ChargedGrid, ChargedRanges
-from discreet.tables.work import Work, carry_out
+from discreet.data.execute import collect
+from discreet.data.program import Limits
+from discreet.noise.random_source import seeded
+from discreet.query._measure import Setting
+from discreet.query.budget import budget
+from discreet.ranges import workload
+from discreet.ranges.domain import Bins, Dates, Integers, Ordered
+from discreet.ranges.grid.table_query import planned_grid, rectangles
+from discreet.ranges.table_query import ROWS, cells_of, planned, ranges
+from discreet.tables._execute import Work, carry_out
+from discreet.tables.range_release import ChargedGrid, ChargedRanges
 
 DAYS = dt.date(2024, 2, 27), dt.date(2024, 3, 2)
 COLUMNS = {
@@ -231,7 +231,7 @@ def test_the_guarantee_is_the_budget_and_is_charged_before_reading(table, accoun
     assert made.guarantee.epsilon(0) <= 0.5 * (1 + 1e-12)
     assert before - account.remaining == Fraction(1, 2)
     assert made.receipt.guarantee == made.guarantee
-    monkeypatch.setattr("discreet.data.collect.tabulate", fail)
+    monkeypatch.setattr("discreet.data.execute.tabulate", fail)
     with pytest.raises(OSError, match="disk"):
         table.ranges("age", epsilon=Fraction(1, 2))
     assert before - account.remaining == 1
@@ -241,7 +241,7 @@ def test_a_short_budget_reads_nothing(tmp_path, monkeypatch):
     def fail(*_, **__):
         raise AssertionError
 
-    monkeypatch.setattr("discreet.data.collect.tabulate", fail)
+    monkeypatch.setattr("discreet.data.execute.tabulate", fail)
     with discreet.Ledger(f"sqlite:///{tmp_path}/small.db") as ledger:
         short = ledger.account("small", limit=discreet.pure(1))
         table = discreet.table(frame(), columns=COLUMNS, account=short)

@@ -11,13 +11,13 @@ import pytest
 import discreet
 from discreet import col
 from discreet.core.relation import Relation
-from discreet.data.collect import collect
-from discreet.data.plan import Limits
+from discreet.data.execute import collect
+from discreet.data.program import Limits
 from discreet.data.source import SparkFrame, open_source
-from discreet.queries.budget import budget
-from discreet.queries.passes import Setting
-from discreet.queries.ranges.grid_question import GridQuery, planned_grid, rectangles
-from discreet.queries.ranges.question import ROWS, planned, ranges
+from discreet.query._measure import Setting
+from discreet.query.budget import budget
+from discreet.ranges.grid.table_query import GridQuery, planned_grid, rectangles
+from discreet.ranges.table_query import ROWS, planned, ranges
 from tests.data import sources
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("cluster")]

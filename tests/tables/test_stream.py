@@ -14,10 +14,10 @@ import pytest
 
 import discreet
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
-from discreet.noise.bits import seeded
-from discreet.queries.ranges import stream as running
-from discreet.queries.ranges.stream_file import StreamFailure, StreamFile
-from discreet.queries.ranges.stream_plan import plan_stream
+from discreet.noise.random_source import seeded
+from discreet.ranges.stream import state as running
+from discreet.ranges.stream.file import StreamFailure, StreamFile
+from discreet.ranges.stream.plan import plan_stream
 from discreet.tables.stream import stream
 
 KILLED = Path(__file__).with_name("killed.py")

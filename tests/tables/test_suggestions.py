@@ -14,13 +14,21 @@ import pytest
 import discreet
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.core.relation import Relation
-from discreet.data.collect import collect, engine_of
-from discreet.data.plan import Limits, Plan, units
+from discreet.data.execute import collect, engine_of
+from discreet.data.program import Limits, Plan, units
 from discreet.data.schema import category
-from discreet.noise.bits import seeded
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.queries.bounds import CLASSES, choices, classes, covering, edges, grid_of, sum_width
+from discreet.noise.random_source import seeded
+from discreet.query._bound_suggestions import (
+    CLASSES,
+    choices,
+    classes,
+    covering,
+    edges,
+    grid_of,
+    sum_width,
+)
 
 
 @pytest.fixture
@@ -235,7 +243,7 @@ def test_the_histogram_of_bounds_counts_each_unit_once(monkeypatch, account):
         seen["table"] = collect(plan, **rest)
         return seen["table"]
 
-    monkeypatch.setattr("discreet.data.collect.collect", spy)
+    monkeypatch.setattr("discreet.data.execute.collect", spy)
     table = discreet.table(people(50), unit="p", rows_per_unit=3, columns={}, account=account)
     table.suggest_bounds("income", epsilon=1)
     assert seen["plan"].limits == Limits(rows_per_unit=1)

@@ -17,11 +17,11 @@ import pytest
 
 import discreet
 from discreet import ask, col
-from discreet.data import engine
-from discreet.data.plan import Limits
-from discreet.noise.bits import seeded
-from discreet.queries.budget import Budget
-from discreet.queries.design import design
+from discreet.data import program as engine
+from discreet.data.program import Limits
+from discreet.noise.random_source import seeded
+from discreet.query._release_plan import design
+from discreet.query.budget import Budget
 from discreet.tables.table import Table
 
 CANARY_TEXT = "Zarathustra"
@@ -156,7 +156,7 @@ def test_a_short_budget_reads_nothing_and_spends_nothing(people, ledger, monkeyp
     def read(*_, **__):
         pytest.fail("the data were read")
 
-    monkeypatch.setattr("discreet.data.collect.tabulate", read)
+    monkeypatch.setattr("discreet.data.execute.tabulate", read)
     with pytest.raises(discreet.BudgetExceeded):
         t.count(epsilon=1)
     assert account.head == head
@@ -174,7 +174,7 @@ def test_the_budget_is_spent_before_the_data_are_read(people, account, monkeypat
         seen.append(before - account.remaining)
         return real(*args, **kwargs)
 
-    monkeypatch.setattr("discreet.data.collect.tabulate", read)
+    monkeypatch.setattr("discreet.data.execute.tabulate", read)
     t.count(epsilon=1)
     assert seen == [1]
 
@@ -186,7 +186,7 @@ def test_a_failure_stays_spent(people, account, monkeypatch):
     def read(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("discreet.data.collect.tabulate", read)
+    monkeypatch.setattr("discreet.data.execute.tabulate", read)
     with pytest.raises(KeyboardInterrupt):
         t.count(epsilon=1)
     assert before - account.remaining == 1
@@ -222,7 +222,7 @@ def test_each_run_has_its_own_key(people, account, monkeypatch):
         keys.append(key)
         return real(*args, key=key, **kwargs)
 
-    monkeypatch.setattr("discreet.data.collect.tabulate", read)
+    monkeypatch.setattr("discreet.data.execute.tabulate", read)
     t = opened(people, account)
     for _ in range(3):
         t.count(epsilon=1)
@@ -376,7 +376,7 @@ def test_a_planted_secret_appears_nowhere(make, rich, tmp_path, capfd, caplog, m
     def fail(*_, **__):
         raise ValueError("no noise today")
 
-    monkeypatch.setattr("discreet.queries.design.measured", fail)
+    monkeypatch.setattr("discreet.query._release_plan.measured", fail)
     with pytest.raises((ValueError, discreet.PrivacyError)) as caught:
         t.count(epsilon=1)
     shown += traceback.format_exception(caught.value)

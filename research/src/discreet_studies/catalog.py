@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from discreet.core.errors import InvalidArgument
-from discreet.studies.aoutouf.plan import AOUTOUF
-from discreet.studies.biswal_inference.plan import BISWAL_INFERENCE
-from discreet.studies.biswal_mechanisms.plan import BISWAL_MECHANISMS
-from discreet.studies.friis.plan import FRIIS
-from discreet.studies.kalaja.plan import KALAJA
-from discreet.studies.muehl.plan import MUEHL
-from discreet.studies.study import Plan
+from discreet_studies.blackbox_ranges.plan import AOUTOUF
+from discreet_studies.linear_regression.plan import KALAJA
+from discreet_studies.noise_mechanisms.plan import BISWAL_MECHANISMS
+from discreet_studies.personalized_pate.plan import MUEHL
+from discreet_studies.private_inference.plan import BISWAL_INFERENCE
+from discreet_studies.range_queries.plan import FRIIS
+from discreet_studies.study import Plan
 
 PLANS = {
     plan.name: plan for plan in (FRIIS, BISWAL_MECHANISMS, BISWAL_INFERENCE, KALAJA, MUEHL, AOUTOUF)

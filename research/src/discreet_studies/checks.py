@@ -10,8 +10,8 @@ from statistics import NormalDist
 import numpy as np
 
 from discreet.core.errors import InvalidArgument
-from discreet.noise.law import Floats
-from discreet.studies.study import Cell, Check, Rule, Value, Verdict
+from discreet.noise.distribution import Floats
+from discreet_studies.study import Cell, Check, Rule, Value, Verdict
 
 MOST_SIMULATED = 500
 """Simulated checks of one study: together they fail by chance with probability 1e-6 at most."""

@@ -10,9 +10,9 @@ from rich.progress import Progress
 from rich.table import Table
 
 from discreet.core.errors import InvalidArgument
-from discreet.studies import catalogue
-from discreet.studies.page import as_html, as_json, shown, tally
-from discreet.studies.study import Check, Experiment, Study, run
+from discreet_studies import catalog as catalogue
+from discreet_studies.report import as_html, as_json, shown, tally
+from discreet_studies.study import Check, Experiment, Study, run
 
 
 def names() -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from discreet.core.errors import Unsupported
-from discreet.studies.study import Findings, Setting
+from discreet_studies.study import Findings, Setting
 
 _EXTRA = ("sklearn", "joblib")
 

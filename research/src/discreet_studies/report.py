@@ -6,9 +6,9 @@ import json
 from dataclasses import asdict
 from html import escape
 
-from discreet.report import document
-from discreet.report.chart import Axis, Curve, curves
-from discreet.studies.study import Check, Experiment, Figure, Findings, Study, Table, Value
+from discreet.report import html_page as document
+from discreet.report.drawing.line_chart import Axis, Curve, curves
+from discreet_studies.study import Check, Experiment, Figure, Findings, Study, Table, Value
 
 
 def as_json(study: Study) -> str:

@@ -8,13 +8,15 @@ import math
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from discreet_studies.audits import corrected_mechanisms as published_sound
+from discreet_studies.audits import published_cases, published_claims
+from discreet_studies.audits import published_distributions as laws
 from scipy import integrate, stats
 
-from discreet.apps.cli.main import main
-from discreet.leakage import exact, published_cases, published_claims, published_sound
-from discreet.leakage import published_laws as laws
-from discreet.leakage.auditing import FAMILY, audit_case, registered
-from discreet.leakage.case import Case
+from discreet.audit import exact
+from discreet.audit.case import Case
+from discreet.audit.runner import FAMILY, audit_case, registered
+from discreet.cli.main import main
 
 BROKEN = published_cases.published()
 SOUND = published_sound.cases()

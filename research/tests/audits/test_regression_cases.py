@@ -4,11 +4,8 @@ import math
 
 import numpy as np
 import pytest
-
-from discreet.accounting.guarantee import gdp
-from discreet.leakage import regression_cases
-from discreet.leakage.auditing import FAMILY, audit_case, registered
-from discreet.leakage.regression_cases import (
+from discreet_studies.audits import regression_cases
+from discreet_studies.audits.regression_cases import (
     by_bounds,
     by_largest,
     by_moments,
@@ -19,6 +16,9 @@ from discreet.leakage.regression_cases import (
     sigma,
     target_pair,
 )
+
+from discreet.accounting.guarantee import gdp
+from discreet.audit.runner import FAMILY, audit_case, registered
 
 CASES = {case.name: case for case in regression_cases.cases()}
 

@@ -6,21 +6,21 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from discreet_studies.blackbox_ranges import area_tables as areas
+from discreet_studies.blackbox_ranges.area_tables import neighbours
+from discreet_studies.blackbox_ranges.discrete_search import descend
+from discreet_studies.blackbox_ranges.example_functions import uniform, wave
+from discreet_studies.blackbox_ranges.input_partition import chessboard, of_cuts
+from discreet_studies.blackbox_ranges.local_search import Centres, Task, search, synchronise
+from discreet_studies.blackbox_ranges.prototypes import prototype
+from discreet_studies.blackbox_ranges.published_search import search_as_published
 from scipy.stats import beta
 
 from discreet import Ledger, pure
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified
 from discreet.core.relation import Relation
-from discreet.models.learned import areas
-from discreet.models.learned.areas import neighbours
-from discreet.models.learned.descent import descend
-from discreet.models.learned.fit import fit_centres
-from discreet.models.learned.partition import chessboard, of_cuts
-from discreet.models.learned.prototypes import prototype
-from discreet.models.learned.search import Centres, Task, search, synchronise
-from discreet.models.learned.search_published import search_as_published
-from discreet.models.learned.statistics import uniform, wave
-from discreet.noise.bits import seeded
+from discreet.models.blackbox.lipschitz_fit import fit_centres
+from discreet.noise.random_source import seeded
 
 CUTS = [
     [[0.2915309891104698, 0.5484161376953125, 0.8614986836910248], [0.8427658379077911]],
@@ -174,7 +174,7 @@ def test_a48_the_descent_is_the_optimum_of_the_linear_programme():
 
 
 def test_a48_a_wrong_cut_would_be_seen(monkeypatch):
-    import discreet.models.learned.descent as module
+    import discreet_studies.blackbox_ranges.discrete_search as module
 
     right = module._best_set
     monkeypatch.setattr(

@@ -5,18 +5,19 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from discreet_studies.intervals import mean_comparison as against
+from discreet_studies.intervals.coverage_cases import entries
 
 import discreet
+from discreet import intervals as doors
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.noise.bits import seeded
-from discreet.queries import ask
-from discreet.queries.intervals import against, doors
-from discreet.queries.intervals.bootstrap import Bootstrap, bootstrap, fitted
-from discreet.queries.intervals.catalogue import entries
-from discreet.queries.intervals.coverage import coverage, each
-from discreet.queries.intervals.mean import mean_interval
-from discreet.queries.intervals.proportion import proportion_interval
-from tests import laws
+from discreet.intervals._bootstrap import Bootstrap, bootstrap, fitted
+from discreet.intervals._coverage import coverage, each
+from discreet.intervals._mean import mean_interval
+from discreet.intervals._proportion import proportion_interval
+from discreet.noise.random_source import seeded
+from discreet.query import builders as ask
+from tests import distributions as laws
 
 ENTRIES = entries()
 UNIT = {"lower": 0, "upper": 1}

@@ -7,11 +7,14 @@ import math
 
 import numpy as np
 import pytest
+from discreet_studies.noise_mechanisms import output_divergences as divergence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet.audit import _outputs as outputs
+from discreet.audit import exact
+from discreet.audit import lattice_distribution as lattice
 from discreet.core.errors import InvalidArgument
-from discreet.leakage import divergence, exact, lattice, outputs
 
 
 def normals() -> exact.Pair:

@@ -8,17 +8,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.special as sp
+from discreet_studies.personalized_pate import smooth_cost as smooth
+from discreet_studies.personalized_pate.tested_plan import TestedPlan
 from scipy.integrate import quad
 from scipy.stats import norm
 
 import discreet
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.models.pate import costs, smooth
-from discreet.models.pate import published as old
-from discreet.models.pate.aggregate import UNANSWERED, Confident
-from discreet.models.pate.assignment import UNITS, weighting
-from discreet.models.pate.propose import TestedPlan
-from discreet.noise.bits import seeded
+from discreet.models.pate import _data_dependent_cost as costs
+from discreet.models.pate import aggregators as old
+from discreet.models.pate.aggregators import UNANSWERED, Confident
+from discreet.models.pate.teacher_assignment import UNITS, weighting
+from discreet.noise.random_source import seeded
 
 VOTES = [
     [250] + [0] * 9,

@@ -5,14 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from discreet_studies.private_inference.individual_filter_sgd import Contributions, descend_filtered
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.sgd.features import FeatureMap
-from discreet.models.sgd.filtered import Contributions, descend_filtered
-from discreet.models.sgd.objectives import Logistic, Softmax, Squared
-from discreet.models.sgd.slopes import Grid
-from discreet.models.sgd.train import Descent, descend
-from discreet.noise.bits import seeded
+from discreet.models.dp_sgd.losses import Logistic, Softmax, Squared
+from discreet.models.dp_sgd.train import Descent, FeatureMap, Grid, descend
+from discreet.noise.random_source import seeded
 
 RUN = Descent(
     objective=Logistic(l2=0.0),

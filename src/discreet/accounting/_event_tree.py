@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from discreet.accounting import conversion
-from discreet.accounting.pairs import (
+from discreet.accounting.dominating_pairs import (
     Atoms,
     BoundedRangePair,
     GaussianPair,
@@ -25,6 +25,7 @@ from discreet.accounting.pairs import (
     LatticeLaplacePair,
     Pair,
 )
+from discreet.core._rational import round_up
 from discreet.core.errors import Unsupported
 from discreet.core.events import (
     Approx,
@@ -46,7 +47,6 @@ from discreet.core.events import (
     TruncatedLaplace,
     Zcdp,
 )
-from discreet.core.exact import round_up
 
 Side: TypeAlias = Literal["upper", "lower"]
 

@@ -12,13 +12,14 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from discreet.accounting import composition, conversion
+from discreet.accounting._event_tree import leaves
 from discreet.accounting.filters import rho_of
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.leaves import leaves
-from discreet.core import check, events
+from discreet.core import _validate as check
+from discreet.core import events
+from discreet.core._rational import round_up
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.events import Event
-from discreet.core.exact import round_up
 
 Family: TypeAlias = Literal["laplace", "gaussian", "discrete laplace", "discrete gaussian"]
 Target: TypeAlias = Guarantee | tuple[float, float]

@@ -10,9 +10,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.accounting import conversion, numeric, renyi
-from discreet.accounting.dominating import leaf_delta
-from discreet.accounting.leaves import leaves, reduced, sampling_rate, simple_pair
+from discreet.accounting import _numeric_composition as numeric
+from discreet.accounting import conversion, renyi
+from discreet.accounting._event_tree import leaves, reduced, sampling_rate, simple_pair
+from discreet.accounting._numeric_composition import leaf_delta
+from discreet.core._rational import rational, round_up
 from discreet.core.errors import Unsupported
 from discreet.core.events import (
     Approx,
@@ -32,7 +34,6 @@ from discreet.core.events import (
     TruncatedLaplace,
     Zcdp,
 )
-from discreet.core.exact import rational, round_up
 
 _LARGEST = sys.float_info.max
 

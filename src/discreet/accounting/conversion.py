@@ -15,7 +15,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, gammaln, log_ndtr
 
-from discreet.core import check
+from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
 
 Floats: TypeAlias = NDArray[np.float64]

@@ -13,17 +13,13 @@ from fractions import Fraction
 from typing import ClassVar
 
 from discreet.accounting import composition, conversion, renyi
+from discreet.accounting._event_tree import leaves
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.leaves import leaves
-from discreet.core import check, events
-from discreet.core.errors import (
-    BudgetExceeded,
-    InvalidArgument,
-    RelationMismatch,
-    Unsupported,
-)
+from discreet.core import _validate as check
+from discreet.core import events
+from discreet.core._rational import round_up
+from discreet.core.errors import BudgetExceeded, InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.events import Event
-from discreet.core.exact import round_up
 from discreet.core.relation import Relation
 
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.accounting import composition
-from discreet.accounting.leaves import leaves
+from discreet.accounting._event_tree import leaves
 from discreet.accounting.shuffle import Parts
-from discreet.core import canonical, check, events
+from discreet.core import _validate as check
+from discreet.core import canonical_json as canonical
+from discreet.core import events
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.events import Event
 from discreet.core.relation import Relation

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.accounting.guarantee import Guarantee, describe
-from discreet.core import canonical, check, events
+from discreet.core import _validate as check
+from discreet.core import canonical_json as canonical
+from discreet.core import events
 from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.core.relation import Relation
 

@@ -13,11 +13,11 @@ import numpy as np
 import scipy
 from scipy.special import log_ndtr
 
-from discreet.accounting import cells, conversion
-from discreet.accounting.dominating import leaf_pairs
-from discreet.accounting.grid import LARGEST_LOSS
-from discreet.accounting.leaves import leaves
-from discreet.accounting.pairs import AddPair, GaussianPair, Pair, RemovePair
+from discreet.accounting import conversion
+from discreet.accounting import pld as cells
+from discreet.accounting._event_tree import leaves
+from discreet.accounting._numeric_composition import LARGEST_LOSS, leaf_pairs
+from discreet.accounting.dominating_pairs import AddPair, GaussianPair, Pair, RemovePair
 from discreet.core.errors import Unsupported
 from discreet.core.events import (
     BoundedRange,

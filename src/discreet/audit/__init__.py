@@ -1,5 +1,5 @@
 """How much is really learnt: exact and statistical audits, attacks, leakage of time series."""
 
-from discreet.core.names import offered
+from discreet.core._lazy_import import offered
 
 __getattr__, __dir__, __all__ = offered(__name__)

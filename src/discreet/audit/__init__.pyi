@@ -1,11 +1,12 @@
-from discreet.leakage import exact, lattice, series
-from discreet.leakage.attacks import attack
-from discreet.leakage.auditing import audit
-from discreet.leakage.case import Case
-from discreet.leakage.catalogue import cases
-from discreet.leakage.linear import gaussian_lower_bound
-from discreet.leakage.precision import precision_attack, timing_probe
-from discreet.leakage.sensitivity import WrongSensitivity, check_sensitivity
+from discreet.audit import exact, series
+from discreet.audit import lattice_distribution as lattice
+from discreet.audit.attack import attack
+from discreet.audit.case import Case
+from discreet.audit.cases.mechanisms import cases
+from discreet.audit.exact import gaussian_lower_bound
+from discreet.audit.runner import audit
+from discreet.audit.sensitivity import WrongSensitivity, check_sensitivity
+from discreet.audit.side_channels import precision_attack, timing_probe
 
 __all__ = [
     "Case",

@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from discreet.audit.lattice_distribution import Floats, Lattice, point
 from discreet.core.errors import InvalidArgument
-from discreet.leakage.lattice import Floats, Lattice, point
 
 Ties: TypeAlias = Literal["first", "random"]
 Answers: TypeAlias = tuple[bool, ...]

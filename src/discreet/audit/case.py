@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from discreet.leakage.attacks import Claimed
-from discreet.leakage.exact import Pair
-from discreet.noise.bits import seeded
+from discreet.audit.attack import Claimed
+from discreet.audit.exact import Pair
+from discreet.noise.random_source import seeded
 
 Draw: TypeAlias = Callable[[Any, int, int], object]
 """``draw(input, n, seed)`` returns n independent outputs: a simulation, never a release."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core.errors import InvalidArgument
-from discreet.noise.law import Law
+from discreet.noise.distribution import Law
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]

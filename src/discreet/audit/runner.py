@@ -7,21 +7,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from discreet.leakage import (
-    broken,
-    exact,
-    local_cases,
-    personal_cases,
-    published_cases,
-    published_sound,
-    range_cases,
-    regression_cases,
-    statistic_cases,
-    variants,
-)
-from discreet.leakage import catalogue as own
-from discreet.leakage.attacks import Finding, Point, attack, claim_points
-from discreet.leakage.case import Case
+from discreet_studies.audits import corrected_mechanisms as published_sound
+from discreet_studies.audits import published_cases, regression_cases
+
+from discreet.audit import exact
+from discreet.audit.attack import Finding, Point, attack, claim_points
+from discreet.audit.case import Case
+from discreet.audit.cases import broken
+from discreet.audit.cases import local as local_cases
+from discreet.audit.cases import mechanisms as own
+from discreet.audit.cases import personalized as personal_cases
+from discreet.audit.cases import ranges as range_cases
+from discreet.audit.cases import sparse_vector as variants
+from discreet.audit.cases import statistics as statistic_cases
 
 Verdict: TypeAlias = Literal["holds", "not refuted", "BROKEN", "MISSED", "ACCUSED"]
 FAMILY = 1e-6

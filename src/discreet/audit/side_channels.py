@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from discreet.core.check import count, non_negative, probability
+from discreet.audit.attack import NO_BIT, Floats, Run, lower_bound, lowest_bit, upper_bound
+from discreet.core._validate import count, non_negative, probability
 from discreet.core.errors import InvalidArgument
-from discreet.leakage.attacks import Run, lower_bound, upper_bound
-from discreet.leakage.features import NO_BIT, Floats, lowest_bit
 
 Cell: TypeAlias = NDArray[np.int64]
 

@@ -7,27 +7,138 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO, TypeAlias
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
 
-from discreet.apps.cli import estimates
-from discreet.apps.cli.console import literal
-from discreet.apps.cli.kinds import make
-from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.cli._console import literal
+from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.data.source import open_source, sealed
-from discreet.ledger.export import plain
-from discreet.local import frames
-from discreet.local.collection import Collection
-from discreet.local.files import Writer
-from discreet.local.state import COLUMNAR, Counted, State
-from discreet.queries.ranges.local.release import LocalRanges
+from discreet.ledger.ledger import plain
+from discreet.local._heavy_hitters import Found
+from discreet.local.collection import _report_frames as frames
+from discreet.local.collection.aggregator_state import COLUMNAR, Counted, State
+from discreet.local.collection.report_file import Writer
+from discreet.local.collection.spec import Collection
+from discreet.local.means.base import Mean
+from discreet.local.oracles.base import Frequencies
+from discreet.local.ranges.release import LocalRanges
+from discreet.local.square_wave import Distribution
+
+if TYPE_CHECKING:
+    from discreet.local.randomizer import Randomiser
+
+
+# ── Estimates ────────────────────────────────────────────────────────────────────────────────────
+# Estimates of the local model as rows of plain values: for a table, CSV or JSON.
+
+
+Row: TypeAlias = dict[str, Any]
+_SHARES = ("share", "std", "low", "high", "count")
+
+
+def rows(found: object, collection: Collection, *, level: float) -> list[Row]:
+    """One row for each category, cell, text or mean."""
+    match found:
+        case Frequencies():
+            names: Iterable[Any] = collection.labels or range(len(found.shares))
+            columns = (found.shares, found.std, *found.interval(level), found.counts)
+            return _columns(("category", *_SHARES), names, *columns)
+        case Found():
+            counts = found.shares * found.reports
+            columns = (found.shares, found.std, *found.interval(level), counts)
+            return _columns(("text", *_SHARES), found.texts, *columns)
+        case LocalRanges():
+            return _cells(found, level)
+        case Distribution():
+            edges, shares = found.edges, found.shares
+            return _columns(("from", "to", "share"), edges[:-1].tolist(), edges[1:], shares)
+        case Mean():
+            return [_mean(found, level)]
+        case dict():
+            return [{"column": name, **_mean(one, level)} for name, one in found.items()]
+    raise Unsupported(
+        f"The estimate of {collection.randomiser.kind} is no table: read the state in Python."
+    )
+
+
+def _cells(found: LocalRanges, level: float) -> list[Row]:
+    """Numbers of clients, cell by cell; ranges of cells are answered from the artefact."""
+    labels = [found.domain.label(cell) for cell in range(found.domain.size)]
+    ends = [(label, label) if not isinstance(label, tuple) else label for label in labels]
+    first, last = (np.array([end[side] for end in ends]) for side in (0, 1))
+    low, high = found.interval(first, last, level=level)
+    columns = (found.cells, found.std(first, last), low, high)
+    return _columns(("cell", "count", "std", "low", "high"), map(str, labels), *columns)
+
+
+def _mean(found: Mean, level: float) -> Row:
+    low, high = found.interval(level)
+    return {"mean": found.value, "std": found.std, "low": low, "high": high}
+
+
+def _columns(heads: tuple[str, ...], names: Iterable[Any], *columns: Any) -> list[Row]:
+    plain = (np.asarray(column).tolist() for column in columns)
+    return [dict(zip(heads, row, strict=True)) for row in zip(names, *plain, strict=True)]
+
+
+# ── Kinds ────────────────────────────────────────────────────────────────────────────────────────
+# What `discreet local describe` can set up, by the names that people know.
+
+
+# Kind: the function of `discreet.local` that makes it, and what it is told besides epsilon.
+_CATEGORIES, _BOUNDS = ("categories",), ("lower", "upper")
+KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "grr": ("grr", _CATEGORIES),
+    "sue": ("sue", _CATEGORIES),
+    "oue": ("oue", _CATEGORIES),
+    "the": ("the", _CATEGORIES),
+    "she": ("she", _CATEGORIES),
+    "olh": ("olh", _CATEGORIES),
+    "hadamard": ("hadamard_response", _CATEGORIES),
+    "subset": ("subset_selection", _CATEGORIES),
+    "mean": ("best_mean", _BOUNDS),
+    "distribution": ("square_wave", (*_BOUNDS, "cells")),
+    "ranges": ("plan_local", _BOUNDS),
+    "words": ("heavy_hitters", ("length",)),
+}
+_CLIENTS = 1_000_000  # a plan of ranges is the same for any number
+
+
+def make(kind: str, *, epsilon: float, given: Mapping[str, Any]) -> Randomiser:
+    """The randomiser of this kind."""
+    from discreet import local
+
+    name, needed = KINDS[kind]
+    if set(given) != set(needed):
+        wanted = " and ".join(f"--{option}" for option in needed)
+        raise InvalidArgument(f"--kind {kind} needs {wanted}, and nothing else besides --epsilon.")
+    if kind == "ranges":
+        return _ranges(epsilon, **given)
+    made: Randomiser = getattr(local, name)(epsilon=epsilon, **given)
+    return made
+
+
+def _ranges(epsilon: float, *, lower: float, upper: float) -> Randomiser:
+    """The best structure for all ranges of whole numbers."""
+    from discreet import local
+    from discreet.ranges.workload import all_ranges
+
+    if not (lower.is_integer() and upper.is_integer() and lower < upper):
+        raise InvalidArgument("--kind ranges needs whole numbers, --lower below --upper.")
+    domain = local.integers(lower=int(lower), upper=int(upper))
+    return local.plan_local(domain, all_ranges(), epsilon=epsilon, clients=_CLIENTS).best
+
+
+# ── Collect ──────────────────────────────────────────────────────────────────────────────────────
+
 
 _VALUES = 1 << 16  # encoded at once
 _SHOWN = 20
@@ -124,7 +235,7 @@ def estimate(paths: Sequence[Path], *, shown: Shown) -> int:
 
 def _show(held: State, shown: Shown, *, files: Sequence[Counted] = ()) -> None:
     found = held.aggregate.estimate()
-    rows = estimates.rows(found, held.collection, level=shown.level)
+    rows = globals()["rows"](found, held.collection, level=shown.level)
     if shown.csv_file is not None:
         _write(shown.csv_file, _csv(rows))
     if shown.ranges_file is not None:

@@ -13,20 +13,19 @@ import numpy as np
 
 from discreet import disclosure, learned
 from discreet.accounting.guarantee import Guarantee
+from discreet.audit import exact
+from discreet.audit.case import Case, one_by_one
 from discreet.core.relation import Relation
-from discreet.leakage import exact
-from discreet.leakage.case import Case, one_by_one
-from discreet.models.pate.aggregate import Confident
-from discreet.models.pate.assignment import UNITS, Assignment
-from discreet.models.pate.laplace import LaplaceMax
+from discreet.models.dp_sgd import PrivateLogisticRegression
+from discreet.models.dp_sgd.laplace_gradient_descent import laplace_descent
+from discreet.models.dp_sgd.losses import Logistic
+from discreet.models.dp_sgd.noisy_gradient_descent import noisy_descent
+from discreet.models.dp_sgd.output_perturbation import output_perturbation
+from discreet.models.pate.aggregators import Confident, LaplaceMax
+from discreet.models.pate.teacher_assignment import UNITS, Assignment
 from discreet.models.regression import PrivateLinearRegression
-from discreet.models.sgd import PrivateLogisticRegression
-from discreet.models.sgd.full_batch import noisy_descent
-from discreet.models.sgd.laplace_steps import laplace_descent
-from discreet.models.sgd.objectives import Logistic
-from discreet.models.sgd.perturbed import output_perturbation
-from discreet.noise.bits import Bits, seeded
 from discreet.noise.gaussian import DiscreteGaussian
+from discreet.noise.random_source import Bits, seeded
 
 _FITS = 500
 """Fits, each of a model of its own."""

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 
+from discreet_studies.audits.published_cases import cases as published_cases
+from discreet_studies.audits.published_claims import Claim, claims
+from discreet_studies.audits.regression_cases import cases as regression_cases
+from discreet_studies.audits.regression_cases import claims as regression_claims
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from discreet.audit.case import Case
+from discreet.audit.cases.ranges import Recovery, recoveries
+from discreet.audit.cases.ranges import cases as range_cases
+from discreet.audit.runner import Row, audit, registered
 from discreet.core.errors import InvalidArgument
-from discreet.leakage.auditing import Row, audit, registered
-from discreet.leakage.case import Case
-from discreet.leakage.published_cases import cases as published_cases
-from discreet.leakage.published_claims import Claim, claims
-from discreet.leakage.range_cases import Recovery, recoveries
-from discreet.leakage.range_cases import cases as range_cases
-from discreet.leakage.regression_cases import cases as regression_cases
-from discreet.leakage.regression_cases import claims as regression_claims
 
 
 def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool = False) -> int:
@@ -73,7 +73,7 @@ def everything() -> tuple[Case, ...]:
     if find_spec("sklearn") is None:
         Console(stderr=True).print("Models are left out: pip install 'discreet[models]'.")
         return registered()
-    from discreet.apps.cli import model_cases
+    from discreet.cli import _model_cases as model_cases
 
     return (*registered(), *model_cases.cases())
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from discreet.apps.cli import plan, release
-from discreet.apps.cli.audit import chosen, table
-from discreet.apps.demo_folder import begin
-from discreet.leakage.auditing import audit
-from discreet.mechanisms.laplace import laplace
+from discreet.audit.runner import audit
+from discreet.cli import plan, release
+from discreet.cli.audit import chosen, table
+from discreet.mechanisms.additive import laplace
+from discreet.spec.demo_folder import begin
 
 _GIVEN = ("health.parquet", "health.toml", "README.md")
 _WRITTEN = ("health.json", "health.csv", "health.html", "budget.db")

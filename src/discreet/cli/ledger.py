@@ -9,12 +9,12 @@ from typing import Any, Literal
 from rich.table import Table
 
 from discreet.accounting.guarantee import describe
-from discreet.apps.cli.budget import limit_in_words
-from discreet.apps.cli.console import literal
+from discreet.cli._console import literal
 from discreet.core.errors import InvalidArgument
+from discreet.ledger._entries import Entry
 from discreet.ledger.account import Account
-from discreet.ledger.journal import Entry
 from discreet.ledger.ledger import Ledger
+from discreet.spec.release_file import limit_in_words
 
 EXIT_TAMPERED = 1
 _ACCOUNT = ("account", "above", "limit", "left", "entries", "expires")

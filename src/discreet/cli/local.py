@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from discreet.apps.cli import kinds
+from discreet.cli import _local_commands as kinds
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _WRITTEN = click.Path(dir_okay=False, path_type=Path)
@@ -49,7 +49,7 @@ def describe(
 
     What to expect of it is told on standard error.
     """
-    from discreet.apps.cli.collect import describe as run
+    from discreet.cli._local_commands import describe as run
 
     numbers = {"lower": lower, "upper": upper, "cells": cells}
     chosen = {"categories": categories, "length": length, **numbers}
@@ -76,7 +76,7 @@ def encode(
     Each value is a category's code or label, or a number. Reports are safe to send; the values are
     not. Encoding a person's value again costs epsilon again.
     """
-    from discreet.apps.cli.collect import encode as run
+    from discreet.cli._local_commands import encode as run
 
     sys.exit(run(collection, values, output=output, column=column, unknown=unknown))
 
@@ -107,8 +107,8 @@ def aggregate(
     again, or run it with more files or files that have grown. Reports that no client can have sent
     are refused and counted.
     """
-    from discreet.apps.cli.collect import Shown
-    from discreet.apps.cli.collect import aggregate as run
+    from discreet.cli._local_commands import Shown
+    from discreet.cli._local_commands import aggregate as run
 
     shown = Shown(as_json=as_json, csv_file=csv_file, ranges_file=ranges_file, level=level)
     sys.exit(run(collection, reports, state=state, column=column, shown=shown))
@@ -129,8 +129,8 @@ def estimate(
     as_json: bool,
 ) -> None:
     """Estimate from STATES that `aggregate` kept, added up if there are several."""
-    from discreet.apps.cli.collect import Shown
-    from discreet.apps.cli.collect import estimate as run
+    from discreet.cli._local_commands import Shown
+    from discreet.cli._local_commands import estimate as run
 
     shown = Shown(as_json=as_json, csv_file=csv_file, ranges_file=ranges_file, level=level)
     sys.exit(run(states, shown=shown))

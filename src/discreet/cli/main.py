@@ -9,9 +9,9 @@ from typing import Literal
 
 import click
 
-from discreet.apps.cli.local import local
-from discreet.apps.cli.series import series
-from discreet.apps.cli.serve import serve
+from discreet.cli.local import local
+from discreet.cli.series import series
+from discreet.cli.serve import serve
 from discreet.core.errors import PrivacyError, Unsupported
 
 EXIT_REFUSED = 2
@@ -52,7 +52,7 @@ def main() -> None:
 )
 def demo(folder: Path) -> None:
     """Plan and release a dozen statistics from real data, and write the report."""
-    from discreet.apps.cli.demo import tell
+    from discreet.cli.demo import tell
 
     sys.exit(tell(folder))
 
@@ -68,7 +68,7 @@ def audit(names: tuple[str, ...], *, as_json: bool, only_list: bool, published: 
     NAMES keeps the cases whose name contains one of them. Exits with 1 if a correct mechanism is
     accused or a broken one is missed.
     """
-    from discreet.apps.cli.audit import run
+    from discreet.cli.audit import run
 
     sys.exit(run(names, as_json=as_json, only_list=only_list, published=published))
 
@@ -85,10 +85,10 @@ def plan(file: Path, *, suggest_bounds: bool, epsilon: float | None, as_json: bo
     read and the account is charged, to print bounds and limits that can be pasted into FILE.
     """
     if suggest_bounds:
-        from discreet.apps.cli import suggest
+        from discreet.cli import suggest
 
         sys.exit(suggest.run(file, epsilon=epsilon, as_json=as_json))
-    from discreet.apps.cli.plan import run
+    from discreet.cli.plan import run
 
     sys.exit(run(file, as_json=as_json))
 
@@ -108,7 +108,7 @@ def release(file: Path, *, output: Path | None, overwrite: bool, as_json: bool) 
     Writes JSON, CSV and one HTML page. Exits with 2 if the file or the data do not fit, with 3 if
     the budget is short (then nothing is read or spent).
     """
-    from discreet.apps.cli.release import run
+    from discreet.cli.release import run
 
     sys.exit(run(file, folder=output, overwrite=overwrite, as_json=as_json))
 
@@ -125,7 +125,7 @@ def ranges(file: Path, *, ends: tuple[str, ...], level: float, as_json: bool) ->
     end; FIRST alone is one value, no ENDS are everything. Of bins, FIRST is the lower edge of one
     and LAST the upper edge of another.
     """
-    from discreet.apps.cli.ranges import run
+    from discreet.cli.ranges import run
 
     sys.exit(run(file, ends, level=level, as_json=as_json))
 
@@ -150,7 +150,7 @@ def study(
 
     Exits with 1 if a number that can be reproduced or corrected comes out otherwise.
     """
-    from discreet.apps.cli.study import names, tell
+    from discreet_studies.command import names, tell
 
     if only_list:
         sys.exit(names())
@@ -189,7 +189,7 @@ def ledger() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
 def ledger_accounts(url: str, *, as_json: bool) -> None:
     """List accounts, limits and what is left."""
-    from discreet.apps.cli.ledger import accounts
+    from discreet.cli.ledger import accounts
 
     sys.exit(accounts(url, as_json=as_json))
 
@@ -200,7 +200,7 @@ def ledger_accounts(url: str, *, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def ledger_show(url: str, account: str, *, as_json: bool) -> None:
     """Show the history of one account."""
-    from discreet.apps.cli.ledger import show
+    from discreet.cli.ledger import show
 
     sys.exit(show(url, account, as_json=as_json))
 
@@ -211,7 +211,7 @@ def ledger_show(url: str, account: str, *, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def ledger_verify(url: str, *, heads: Path | None, as_json: bool) -> None:
     """Check every hash and every sum; exits with 1 if something is wrong."""
-    from discreet.apps.cli.ledger import verify
+    from discreet.cli.ledger import verify
 
     sys.exit(verify(url, heads=heads, as_json=as_json))
 
@@ -225,6 +225,6 @@ def ledger_export(
     url: str, *, kind: Literal["json", "csv"], output: Path | None, as_json: bool
 ) -> None:
     """Write the whole ledger as JSON (complete) or CSV (for people)."""
-    from discreet.apps.cli.ledger import export
+    from discreet.cli.ledger import export
 
     sys.exit(export(url, path=output, kind="json" if as_json else kind))

@@ -12,16 +12,14 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from discreet.apps.cli.budget import Standing, amount, limit_in_words, standing
-from discreet.apps.cli.console import literal
-from discreet.apps.cli.ranges import range_content, range_table
-from discreet.apps.cli.release_file import ReleaseFile, read
-from discreet.data.plan import Limits
-from discreet.queries.budget import Budget
-from discreet.queries.forecast import forecast
-from discreet.tables.charge import protection
-from discreet.tables.release import worth
-from discreet.tables.work import Work
+from discreet.cli._console import literal
+from discreet.cli.ranges import range_content, range_table
+from discreet.data.program import Limits
+from discreet.query.budget import Budget
+from discreet.query.error_forecast import forecast
+from discreet.spec.release_file import ReleaseFile, Standing, amount, limit_in_words, read, standing
+from discreet.tables._execute import Work
+from discreet.tables.release import protection, worth
 
 _WIDEST = 1 << 20
 _CLOSE = Fraction(101, 100)

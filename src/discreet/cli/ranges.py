@@ -11,17 +11,16 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from discreet.apps.cli.budget import Standing
 from discreet.core.errors import InvalidArgument
-from discreet.noise.law import Floats
-from discreet.queries.ranges.domain import Bins, Dates, Domain, Integers
-from discreet.queries.ranges.grid_plan import GridPlan
-from discreet.queries.ranges.grid_release import GridRelease
-from discreet.queries.ranges.listing import Candidate
-from discreet.queries.ranges.local.release import LocalRanges
-from discreet.queries.ranges.plan import RangePlan
-from discreet.queries.ranges.release import RangeRelease
-from discreet.tables.ranges import AnyPlanned
+from discreet.local.ranges.release import LocalRanges
+from discreet.noise.distribution import Floats
+from discreet.ranges.domain import Bins, Dates, Domain, Integers
+from discreet.ranges.grid.plan import GridPlan
+from discreet.ranges.grid.release import GridRelease
+from discreet.ranges.plan import Candidate, RangePlan
+from discreet.ranges.release import RangeRelease
+from discreet.spec.release_file import Standing
+from discreet.tables.range_release import AnyPlanned
 
 OPEN = "-"
 _SHOWN = 6

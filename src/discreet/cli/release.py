@@ -8,18 +8,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from discreet.apps.cli.budget import in_words, standing
-from discreet.apps.cli.console import literal
-from discreet.apps.cli.release_file import ReleaseFile, read
-from discreet.apps.shown import shown
+from discreet.cli._console import literal
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
-from discreet.report import page
-from discreet.tables.ranges import AnyRanges
+from discreet.report import release_report as page
+from discreet.report.range_section import shown
+from discreet.spec.release_file import ReleaseFile, in_words, read, standing
+from discreet.tables._execute import Work
+from discreet.tables.range_release import AnyRanges
 from discreet.tables.release import Release, worth
 from discreet.tables.table import Table, table
-from discreet.tables.work import Work
 
 EXIT_SHORT = 3
 """The budget is short; nothing was read or spent."""

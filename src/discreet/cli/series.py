@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from discreet.leakage.series.fit import Dynamics
-    from discreet.leakage.series.threat import Known
+    from discreet.audit.series.fit import Dynamics
+    from discreet.audit.series.threat_model import Known
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _WRITTEN = click.Path(dir_okay=False, path_type=Path)
@@ -62,8 +62,7 @@ def series(
     Its values are read without noise: what is printed is for those who hold the data, unless the
     model is public (--model) or fitted with differential privacy (--epsilon).
     """
-    from discreet.apps.cli.panel_file import Layout
-    from discreet.apps.cli.panel_leaks import Asked, Paid, Written, run
+    from discreet.cli._series_command import Asked, Layout, Paid, Written, run
 
     named = ("noise", "promise", "released", "delta", "target", "order", "model")
     asked = Asked(

@@ -42,16 +42,16 @@ def serve() -> None:
 @click.option("--workers", type=int, default=1, show_default=True, help="With --demo: processes.")
 def run(config: Path | None, *, demo: bool, folder: Path, address: str, workers: int) -> None:
     """Run the service of a CONFIG until it is told to stop."""
-    from discreet.apps.web import config as configs
+    from discreet.server import config as configs
 
     try:
-        from discreet.apps.web import serve as server
+        from discreet.server import serve as server
     except ModuleNotFoundError:
         raise Unsupported("A server needs more libraries: pip install 'discreet[web]'.") from None
     if demo == (config is not None):
         raise click.UsageError("Name a CONFIG, or use --demo.")
     if demo:
-        from discreet.apps.web.demo import prepare
+        from discreet.server.demo import prepare
 
         made = prepare(folder, address=address, workers=workers)
         click.echo(f"A service in {folder}. Sign in at {made.url} with one of these tokens:")
@@ -75,9 +75,9 @@ def token(config: Path, name: str, *, role: str, days: int) -> None:
     """Print a token for NAME, who is added if unknown. It is shown this once."""
     from datetime import timedelta
 
-    from discreet.apps.web import config as configs
-    from discreet.apps.web.people import People
-    from discreet.apps.web.store import open_store
+    from discreet.server import config as configs
+    from discreet.server.store import open_store
+    from discreet.server.users import People
 
     people = People(open_store(configs.read(config).store))
     made, expires = people.add(name, role, life=timedelta(days=days))
@@ -90,9 +90,9 @@ def token(config: Path, name: str, *, role: str, days: int) -> None:
 @click.argument("name")
 def revoke(config: Path, name: str) -> None:
     """End all tokens and sessions of NAME, at once."""
-    from discreet.apps.web import config as configs
-    from discreet.apps.web.people import People
-    from discreet.apps.web.store import open_store
+    from discreet.server import config as configs
+    from discreet.server.store import open_store
+    from discreet.server.users import People
 
     People(open_store(configs.read(config).store)).revoke(name)
     click.echo(f"{name} is revoked.", err=True)

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from discreet.accounting.guarantee import pure
-from discreet.apps.cli.budget import in_words, standing
-from discreet.apps.cli.console import literal
-from discreet.apps.cli.release import opened, refused
-from discreet.apps.cli.release_file import ReleaseFile, read
-from discreet.core import check
+from discreet.cli._console import literal
+from discreet.cli.release import opened, refused
+from discreet.core import _validate as check
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.data.schema import Number
 from discreet.ledger.ledger import Ledger
-from discreet.tables.bounds import Bounds, SuggestedLimits
+from discreet.spec.release_file import ReleaseFile, in_words, read, standing
+from discreet.tables.suggest import Bounds, SuggestedLimits
 
 
 def run(path: Path, *, epsilon: float | None, as_json: bool) -> int:

@@ -1,11 +1,8 @@
-"""A table that somebody else holds: the verbs of a local one, answered by its server.
-
-What is public — forecasts, amounts, plans — is computed here, by the same code as for a local
-table. What reads data is asked of the server, which charges the caller's account there.
-"""
+"""`discreet.connect`: the door to a server."""
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import secrets
 import time
@@ -13,21 +10,81 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Never, Unpack
 
-from discreet.apps.client.connection import Connection, ServerSilent, named
-from discreet.apps.client.schema import setting_of
-from discreet.apps.sent import question
-from discreet.core.errors import Unsupported
-from discreet.core.exact import Number
+from discreet.client.connection import PATIENCE, Connection, ServerSilent, connection, named
+from discreet.core._rational import Number
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.relation import Relation
+from discreet.data import schema
 from discreet.data.expression import Expression
-from discreet.data.written import write_label
-from discreet.queries.ask import Query, Value
-from discreet.queries.budget import Budget, budget
-from discreet.queries.ranges.grid_question import AskedGrid, rectangles
-from discreet.queries.ranges.question import Asked, ranges
-from discreet.tables.ranged import Priced, split
-from discreet.tables.ranges import ChargedGrid, ChargedRanges
+from discreet.data.expression_json import write_label
+from discreet.data.program import Limits
+from discreet.data.schema import OTHER, Declared
+from discreet.query._release_plan import Setting
+from discreet.query.budget import Budget, budget
+from discreet.query.builders import Query, Value
+from discreet.ranges.grid.table_query import AskedGrid, rectangles
+from discreet.ranges.table_query import Asked, ranges
+from discreet.spec.query_json import question
+from discreet.tables.range_release import ChargedGrid, ChargedRanges
 from discreet.tables.release import Release
-from discreet.tables.table import Table
+from discreet.tables.table import Priced, Table, split
+
+# ── Schema ───────────────────────────────────────────────────────────────────────────────────────
+# The setting of a table from what its server shows of it.
+
+
+_RELATIONS = {"add_remove": Relation.ADD_REMOVE, "replace_one": Relation.REPLACE_ONE}
+_LIMITS = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
+
+
+def setting_of(shown: Mapping[str, Any]) -> Setting:
+    """What forecasts and plans follow from; the server declares it, nothing is read."""
+    try:
+        return Setting(
+            schema={one["name"]: _column(one) for one in shown["columns"]},
+            unit=shown["unit"],
+            limits=Limits(**{name: shown[name] for name in _LIMITS}),
+            relation=_RELATIONS[shown["relation"]],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, InvalidArgument):
+            raise
+        raise InvalidArgument(
+            "url: the server describes its table in words unknown here."
+        ) from None
+
+
+def _column(shown: Mapping[str, Any]) -> Declared:
+    lower, upper, missing = shown["lower"], shown["upper"], shown["missing"]
+    match shown["kind"]:
+        case "integer":
+            return schema.integer(lower=lower, upper=upper, missing=missing)
+        case "real":
+            return schema.real(lower=lower, upper=upper, grid=shown["step"], missing=missing)
+        case "category":
+            names = [level for level in shown["levels"] if level != OTHER]
+            other = OTHER in shown["levels"]
+            return schema.category(names, other=other, missing=missing)
+        case "date":
+            ends = {"lower": _time(lower), "upper": _time(upper), "missing": _time(missing)}
+            return schema.date(**ends, step=shown["step"])
+        case "boolean":
+            return schema.boolean(missing=missing)
+        case "text":
+            return schema.text()
+    raise InvalidArgument(f"url: the server has columns of kind {shown['kind']!r}.")
+
+
+def _time(text: str) -> dt.date:
+    return dt.date.fromisoformat(text) if len(text) == 10 else dt.datetime.fromisoformat(text)
+
+
+# ── Served ───────────────────────────────────────────────────────────────────────────────────────
+# A table that somebody else holds: the verbs of a local one, answered by its server.
+#
+# What is public — forecasts, amounts, plans — is computed here, by the same code as for a local
+# table. What reads data is asked of the server, which charges the caller's account there.
+
 
 _WAIT_S = 10
 """So long the server may keep a request, instead of being asked again and again."""
@@ -180,3 +237,33 @@ def _waited(connection: Connection, name: str, body: Mapping[str, Any]) -> Mappi
 def _amount(given: Budget) -> dict[str, Any]:
     parts = {"epsilon": given.epsilon, "delta": given.delta, "rho": given.rho}
     return {name: write_label(one) for name, one in parts.items() if one is not None}
+
+
+# ── Connect ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def connect(
+    url: str,
+    token: str,
+    *,
+    table: str | None = None,
+    patience: float = PATIENCE,
+    authority: str | None = None,
+) -> ServedTable:
+    """A table of a server, with the verbs of a local one: `discreet serve` is at the other end.
+
+    ``table`` may be left out if the server has one. ``token`` is what the owner was shown for you.
+    For ``patience`` seconds a server that is busy or away is asked again, always under the same
+    request id: one charge, one answer. ``authority`` is a file with the certificate of the server,
+    if no public authority has signed it.
+    """
+    made = connection(url, token, patience=patience, authority=authority)
+    try:
+        names = [str(one["name"]) for one in made.get("tables")]
+    except (KeyError, TypeError):
+        raise InvalidArgument("url: what answers there is no server of discreet.") from None
+    if table is None and len(names) == 1:
+        table = names[0]
+    if table not in names:
+        raise InvalidArgument(f"table must be one of {', '.join(names)}; got {table!r}.")
+    return served(made, str(table))

@@ -18,7 +18,8 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from discreet.core import canonical, check
+from discreet.core import _validate as check
+from discreet.core import canonical_json as canonical
 from discreet.core.errors import InvalidArgument, Unsupported
 
 VERSION = 1

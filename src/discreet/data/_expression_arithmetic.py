@@ -8,10 +8,17 @@ from functools import lru_cache
 from typing import Literal
 
 from discreet.core.errors import InvalidArgument
-from discreet.data.bounded import (
+from discreet.data._integer_ops import (
     MOST_PICKS,
     OPEN,
+    Binary,
     Bounded,
+    Clip,
+    Code,
+    Const,
+    Divide,
+    Operator,
+    Pick,
     aligned,
     checked,
     flag,
@@ -21,7 +28,6 @@ from discreet.data.bounded import (
     position,
     small,
 )
-from discreet.data.code import Binary, Clip, Code, Const, Divide, Operator, Pick
 from discreet.data.schema import EPOCH, Number
 
 Part = Literal["year", "month", "day", "weekday", "hour"]

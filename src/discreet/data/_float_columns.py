@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.data.compile_sql import ALIAS
-from discreet.data.duckdb_engine import open_files, spilling
-from discreet.data.encode_sql import name as quoted
+from discreet.data._duckdb.compile import ALIAS
+from discreet.data._duckdb.encode import name as quoted
+from discreet.data._duckdb.engine import open_files, spilling
 from discreet.data.source import Files, Frame, Relation, Source, SparkFrame, Stream, sealed
 
 Doubles: TypeAlias = NDArray[np.float64]
@@ -38,7 +38,7 @@ def add_up(source: Source, columns: Sequence[str], piece: Piece, *, start: Ints)
     """
     check_columns(source, columns)
     if isinstance(source, SparkFrame):
-        module = importlib.import_module("discreet.data.spark_doubles")
+        module = importlib.import_module("discreet.data._spark.source")
         total: Ints = module.add_up(source.frame, list(columns), piece, start=start)
     else:
         total = sealed("reading the rows", lambda: _added(source, columns, piece, start))

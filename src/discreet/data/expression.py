@@ -14,15 +14,22 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
-from discreet.core import check
+from discreet.core import _validate as check
+from discreet.core._rational import Number as Numeric
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number as Numeric
-from discreet.data import arithmetic
+from discreet.data import _expression_arithmetic as arithmetic
 from discreet.data import schema as declared
-from discreet.data.bounded import (
+from discreet.data._integer_ops import (
     MOST_PICKS,
     OPEN,
+    Bin,
+    Binary,
     Bounded,
+    Clip,
+    Code,
+    Const,
+    Pick,
+    Ref,
     constant,
     flag,
     labelled,
@@ -32,7 +39,6 @@ from discreet.data.bounded import (
     position,
     small,
 )
-from discreet.data.code import Bin, Binary, Clip, Code, Const, Pick, Ref
 from discreet.data.schema import INT64, Label, Schema
 
 Operand: TypeAlias = "Expression | Label | Fraction"

@@ -9,8 +9,8 @@ from typing import Any
 import narwhals.stable.v2 as nw
 
 from discreet.core.errors import InvalidArgument
-from discreet.data.encode import encode
-from discreet.data.plan import Key
+from discreet.data._numpy.encode import encode
+from discreet.data.program import Key
 from discreet.data.schema import Lookup, Plain
 from discreet.data.source import check_type, open_source, private_connection, public_keys
 

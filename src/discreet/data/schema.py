@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from discreet.core import check
+from discreet.core import _validate as check
+from discreet.core._rational import Number as Numeric
+from discreet.core._validate import exponent_below
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number as Numeric
-from discreet.core.grid import exponent_below
 
 INT64 = 2**63 - 1
 _DOUBLE = 2**53  # every integer up to here is a double

@@ -20,7 +20,7 @@ import duckdb
 import narwhals.stable.v2 as nw
 
 from discreet.core.errors import InvalidArgument, PrivacyError, Unsupported
-from discreet.data.plan import Key, Program, fields
+from discreet.data.program import Key, Program, fields
 from discreet.data.schema import Boolean, Category, Column, Date, Declared, Lookup, Text
 
 Type: TypeAlias = Literal[

@@ -3,8 +3,39 @@
 Only `sampled_table` and `private_points` are differentially private and have a guarantee.
 """
 
-from discreet.disclosure.generalise import Anonymised, anonymise
-from discreet.disclosure.hierarchy import (
+from discreet.disclosure._disclosure_risk import (
+    Diversity,
+    Risk,
+    Utility,
+    assess,
+    histogram,
+    ks_distance,
+    utility,
+    wasserstein,
+)
+from discreet.disclosure._k_noise import (
+    AdaptiveJitter,
+    Jittered,
+    Points,
+    PrivatePoints,
+    anonymity_sets,
+    crowd,
+    crowd_jitter,
+    expected_crowd,
+    k_noise,
+    likely_crowd,
+    private_points,
+    required_delta,
+    sure_crowd,
+    width_after,
+)
+from discreet.disclosure._safe_k_anonymity import (
+    SampledTable,
+    published_delta,
+    sampled_table,
+    worst_delta,
+)
+from discreet.disclosure.generalization_hierarchy import (
     Categories,
     Hierarchy,
     Intervals,
@@ -15,28 +46,16 @@ from discreet.disclosure.hierarchy import (
     intervals,
     prefixes,
 )
-from discreet.disclosure.jitter import AdaptiveJitter, crowd_jitter
-from discreet.disclosure.knoise import (
-    Jittered,
-    anonymity_sets,
-    crowd,
-    expected_crowd,
-    k_noise,
-    likely_crowd,
-    required_delta,
-    sure_crowd,
-    width_after,
-)
-from discreet.disclosure.kpram import Redrawn, block_pram, group_sizes, k_pram
-from discreet.disclosure.matrix import Estimate, Pram, kept_with, pram
-from discreet.disclosure.metrics import Utility, histogram, ks_distance, utility, wasserstein
-from discreet.disclosure.points import Points, PrivatePoints, private_points
-from discreet.disclosure.risk import Diversity, Risk, assess
-from discreet.disclosure.sampled import (
-    SampledTable,
-    published_delta,
-    sampled_table,
-    worst_delta,
+from discreet.disclosure.k_anonymity import Anonymised, anonymise
+from discreet.disclosure.pram import (
+    Estimate,
+    Pram,
+    Redrawn,
+    block_pram,
+    group_sizes,
+    k_pram,
+    kept_with,
+    pram,
 )
 
 __all__ = [

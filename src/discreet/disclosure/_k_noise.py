@@ -1,24 +1,53 @@
-"""k-noise: uniform noise, wide enough that k records could have been near every point.
+"""k-noise with a guarantee: points drawn around noisy counts of public bins.
 
-The noise is bounded, so every released value excludes all originals that are farther away: not
-differentially private, at any epsilon. `private_points` is what looks alike and is private.
+Looks like k-noise (as many points, spread evenly inside bins) and is differentially private.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count, positive, probability
-from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.exact import Number
-from discreet.disclosure.classes import Floats, Ints
-from discreet.disclosure.metrics import Utility, sample, utility
-from discreet.disclosure.uniform import symmetric
-from discreet.noise.bits import Bits, source_of
+from discreet.accounting.guarantee import Guarantee
+from discreet.core._rational import Number
+from discreet.core._validate import count, one_of, positive, probability
+from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
+from discreet.core.relation import Relation
+from discreet.disclosure._disclosure_risk import Utility, checked_edges, places, sample, utility
+from discreet.disclosure.generalization_hierarchy import Floats, Ints
+from discreet.mechanisms.additive import Additive, laplace
+from discreet.mechanisms.mechanism import Certificate, Mechanism
+from discreet.noise.random_source import Bits, source_of
+from discreet.noise.uniform import below
+
+# ── Uniform ──────────────────────────────────────────────────────────────────────────────────────
+# Uniform draws on an interval, exact on a grid of 2**52 steps.
+
+
+STEPS = 1 << 52
+
+
+def symmetric(size: int, bits: Bits) -> Floats:
+    """Uniform on the multiples of 2**-51 in [-1, 1], both ends included: the mean is exactly 0."""
+    return np.ldexp((below(STEPS + 1, size, bits) - STEPS // 2).astype(np.float64), -51)
+
+
+def between(low: Floats, high: Floats, bits: Bits) -> Floats:
+    """Uniform on the centres of 2**52 equal parts of each [low, high), rounded, never past high."""
+    unit = np.ldexp((2 * below(STEPS, len(low), bits) + 1).astype(np.float64), -53)
+    return np.clip(low + (high - low) * unit, low, np.nextafter(high, low))
+
+
+# ── Knoise ───────────────────────────────────────────────────────────────────────────────────────
+# k-noise: uniform noise, wide enough that k records could have been near every point.
+#
+# The noise is bounded, so every released value excludes all originals that are farther away: not
+# differentially private, at any epsilon. `private_points` is what looks alike and is private.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,3 +232,179 @@ def width_after(releases: int, *, half_width: Number) -> float:
     0.909
     """
     return 4 * float(positive("half_width", half_width)) / (count("releases", releases) + 1)
+
+
+# ── Jitter ───────────────────────────────────────────────────────────────────────────────────────
+# Crowd-adaptive jitter: more noise where fewer people are. Experimental.
+#
+# The width of the noise is computed from the data and leaks through the noise itself. It is here to
+# be compared, not to be used.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptiveJitter:
+    """Values with noise of different widths. Experimental."""
+
+    experimental: ClassVar[bool] = True
+    values: Floats = field(repr=False)
+    widths: Floats = field(repr=False)
+    """Half-width of the noise of each value. Made of the data: do not publish."""
+    cap: float
+    utility: Utility
+
+    def __repr__(self) -> str:
+        return (
+            f"AdaptiveJitter({len(self.values):,} values, noise at most ±{self.cap:g}; "
+            f"experimental)\n  {self.utility}\n"
+            "  Not differentially private: even the widths are made of the data."
+        )
+
+
+def crowd_jitter(
+    values: ArrayLike,
+    *,
+    half_width: Number,
+    window: Number,
+    cap: Number,
+    bits: Bits | None = None,
+) -> AdaptiveJitter:
+    """Uniform noise on ±min(cap, mean crowd / crowd), the crowd being that of k-noise.
+
+    Heuristic: no theorem. Experimental. Without a cap a lonely record is moved out of all reason.
+    Source: Biswal 2024, listings. B13.
+    """
+    x, most = sample("values", values), float(positive("cap", cap))
+    crowd = expected_crowd(x, at=x, half_width=half_width, window=window)
+    with np.errstate(divide="ignore"):
+        widths = np.minimum(most, crowd.mean() / crowd)
+    drawn = x + widths * symmetric(len(x), source_of(bits))
+    return AdaptiveJitter(values=drawn, widths=widths, cap=most, utility=utility(x, released=drawn))
+
+
+# ── Points ───────────────────────────────────────────────────────────────────────────────────────
+
+
+Small: TypeAlias = Literal["keep", "drop", "merge"]
+_MOST_POINTS = 1 << 28
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Points:
+    """Released points and the noisy counts they were drawn from."""
+
+    values: Floats = field(repr=False)
+    edges: Floats = field(repr=False)
+    counts: Ints
+    guarantee: Guarantee
+
+    def __repr__(self) -> str:
+        return f"Points({len(self.values):,} points in {len(self.counts)} bins; {self.guarantee!r})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrivatePoints(Mechanism):
+    """Noisy counts of public bins, and as many uniform points. Made by `private_points`."""
+
+    edges: tuple[float, ...] = field(repr=False)
+    noise: Additive
+    minimum: int
+    small: Small
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What one release costs: that of the noisy histogram."""
+        return self.noise.guarantee
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the count of a bin."""
+        return self.noise.std
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """Bounds that hold the noise of one bin with this probability."""
+        return self.noise.interval(level)
+
+    def release(self, values: ArrayLike, *, bits: Bits | None = None) -> Points:
+        """Points that stand for the values; those outside the edges count in the bin next to them.
+
+        Empty bins get noise, too: that nobody is there is not told.
+        """
+        edges = np.array(self.edges)
+        source = source_of(bits)
+        noisy = self.noise.release(_counted(values, edges), bits=source)
+        counts, kept = _tidied(np.maximum(noisy, 0), edges, self.minimum, self.small)
+        if counts.sum() > _MOST_POINTS:
+            raise Unsupported("there would be too many points: take a larger epsilon.")
+        low, high = (np.repeat(ends, counts) for ends in (kept[:-1], kept[1:]))
+        drawn = between(low, high, source)
+        return Points(values=drawn, edges=kept, counts=counts, guarantee=self.guarantee)
+
+    def certify(self) -> Certificate:
+        """Recompute the divergence of the noise from its exact law."""
+        return self.noise.certify()
+
+    def __repr__(self) -> str:
+        rule = "" if self.small == "keep" else f", bins below {self.minimum}: {self.small}"
+        return f"private_points({len(self.edges) - 1} bins{rule}; {self.noise!r})"
+
+
+def private_points(
+    *,
+    edges: Iterable[float],
+    epsilon: Number,
+    minimum: int = 0,
+    small: Small = "keep",
+    relation: Relation = Relation.ADD_REMOVE,
+) -> PrivatePoints:
+    """Release uniform points inside public bins, as many as each bin's noisy count.
+
+    ``small`` says what becomes of bins whose *noisy* count is below ``minimum``: "keep", "drop"
+    (no points) or "merge" (with the bins to their right until the sum is large enough).
+
+    Theorem: epsilon-DP under ``relation``.
+    Proof: one row moves one count by one, or two if it is replaced. Discrete Laplace noise of scale
+        1/epsilon (2/epsilon) on *every* bin makes the histogram epsilon-DP; what follows reads
+        the noisy counts and fresh randomness only.
+    Source: B53; Dwork, McSherry, Nissim, Smith 2006; Ghosh, Roughgarden, Sundararajan 2009.
+    Needs: edges chosen without looking at the data; one row for each person.
+    """
+    bins = checked_edges(edges)
+    one_of("small", small, ("keep", "drop", "merge"))
+    if relation not in (Relation.ADD_REMOVE, Relation.REPLACE_ONE):
+        raise InvalidArgument(f"relation must be ADD_REMOVE or REPLACE_ONE, got {relation!r}.")
+    moved = 2 if relation is Relation.REPLACE_ONE else 1
+    return PrivatePoints(
+        edges=tuple(bins.tolist()),
+        noise=laplace(sensitivity=moved, epsilon=epsilon, on="integers", relation=relation),
+        minimum=count("minimum", minimum, minimum=0),
+        small=small,
+    )
+
+
+def _counted(values: ArrayLike, edges: Floats) -> Ints:
+    """Rows in each bin: every row in one."""
+    x = np.asarray(values)
+    if x.ndim != 1 or (x.size and x.dtype.kind not in "iuf") or np.isnan(x).any():
+        raise OutOfDomain("values must be a list of numbers without NaN.")
+    place = np.clip(places(x.astype(np.float64), edges), 0, len(edges) - 2)
+    return np.bincount(place, minlength=len(edges) - 1)
+
+
+def _tidied(counts: Ints, edges: Floats, minimum: int, small: Small) -> tuple[Ints, Floats]:
+    """Noisy counts after the public rule, with the edges of what is left."""
+    if small == "keep":
+        return counts, edges
+    if small == "drop":
+        return np.where(counts < minimum, 0, counts), edges
+    sums, ends = [], [edges[0]]
+    total = 0
+    for number, end in zip(counts.tolist(), edges[1:], strict=True):
+        total += number
+        if total >= minimum:
+            sums.append(total)
+            ends.append(end)
+            total = 0
+    if ends[-1] != edges[-1]:  # the rest joins the last bin, or is the only one
+        sums = [*sums[:-1], sums[-1] + total] if sums else [total]
+        ends = [*ends[:-1], edges[-1]] if len(ends) > 1 else [*ends, edges[-1]]
+    return np.array(sums, dtype=np.int64), np.array(ends)

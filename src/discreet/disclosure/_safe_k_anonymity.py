@@ -17,15 +17,14 @@ from scipy import special
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import count, mapped, positive, probability
+from discreet.core._rational import Number, exp_minus
+from discreet.core._validate import count, mapped, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.exact import Number, exp_minus
 from discreet.core.relation import Relation
-from discreet.disclosure.classes import Floats, together
-from discreet.disclosure.hierarchy import Step
-from discreet.disclosure.risk import named, opened
+from discreet.disclosure._disclosure_risk import named, opened
+from discreet.disclosure.generalization_hierarchy import Floats, Step, together
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
-from discreet.noise.bits import Bits, source_of
+from discreet.noise.random_source import Bits, source_of
 from discreet.noise.uniform import bernoulli
 
 # Logarithms of factorials up to 2**15 are good to 10^-10; what underflows is rounded up.

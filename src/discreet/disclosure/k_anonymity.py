@@ -13,15 +13,348 @@ from typing import Any, Literal, TypeAlias
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from numpy.typing import NDArray
 
-from discreet.core.check import count, listed, mapped, one_of, probability
-from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.exact import Number
-from discreet.disclosure.classes import Flags, Ints, together
-from discreet.disclosure.hierarchy import Categories, Coded, Hierarchy, Intervals, Prefixes
-from discreet.disclosure.lattice import Lattice, Node, greedy, optimal
-from discreet.disclosure.local import recode
-from discreet.disclosure.risk import Frame, Risk, Series, measured, named, opened
+from discreet.core._rational import Number
+from discreet.core._validate import count, listed, mapped, one_of, probability
+from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
+from discreet.disclosure._disclosure_risk import Frame, Risk, Series, measured, named, opened
+from discreet.disclosure.generalization_hierarchy import (
+    Categories,
+    Coded,
+    Flags,
+    Floats,
+    Hierarchy,
+    Intervals,
+    Ints,
+    Prefixes,
+    together,
+    total,
+)
+
+# ── Lattice ──────────────────────────────────────────────────────────────────────────────────────
+# Full-domain generalisation: one level for each column, found in the lattice of all levels.
+#
+# Two facts carry the search. Coarser levels only merge classes, so the number of rows in small
+# classes never grows on the way up: what fails, fails for everything below. And the loss of a node is
+# at least its loss without suppression, which is a sum over columns and known for all nodes at once.
+
+
+LARGEST_LATTICE = 200_000
+_ROUNDING = 1e-12  # of two sums of losses
+
+Node = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A node that keeps the promise: levels, loss with suppression counted as total, rows lost."""
+
+    node: Node
+    loss: float
+    suppressed: int
+
+
+@dataclass(slots=True)
+class Lattice:
+    """Classes at any node, each rolled up from the smallest known node below it."""
+
+    columns: Sequence[Coded]
+    k: int
+    allowed: int
+    progress: Callable[[str], None] = lambda _: None
+    rows: int = 0
+    tables: dict[Node, tuple[Ints, Ints]] = field(default_factory=dict)
+    """Of nodes seen: one cell of each class, and the rows in it."""
+    lost: dict[Node, int] = field(default_factory=dict)
+    """Of each node seen: rows in classes that are too small."""
+    marginal: list[Floats] = field(default_factory=list)
+    codes: dict[tuple[int, int], NDArray[np.int32]] = field(default_factory=dict)
+    heads: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """One row of each cell: of the rows that agree in all exact values."""
+
+    def __post_init__(self) -> None:
+        self.rows = len(self.columns[0].codes)
+        cells = together(
+            [column.codes for column in self.columns], [column.size(0) for column in self.columns]
+        )
+        self.heads = cells.head
+        self.tables[(0,) * len(self.columns)] = (np.arange(len(cells.head)), cells.sizes)
+        for column in self.columns:
+            seen = np.bincount(column.codes, minlength=column.size(0))
+            lost = [column.loss[i][column.up[i]] @ seen for i in range(column.height + 1)]
+            self.marginal.append(np.array(lost) / max(self.rows, 1))
+
+    @property
+    def top(self) -> Node:
+        """Where all rows are alike."""
+        return tuple(column.height for column in self.columns)
+
+    def lower(self, node: Node) -> float:
+        """The loss without suppression."""
+        parts = zip(self.marginal, node, strict=True)
+        return math.fsum(losses[i] for losses, i in parts) / len(node)
+
+    def classes(self, node: Node) -> tuple[Ints, Ints]:
+        """One cell of each class of a node, and the rows in each."""
+        if node in self.tables:
+            return self.tables[node]
+        cells, counts = self._smallest_below(node)
+        whole = len(cells) == len(self.heads)
+        parts = [self._codes(c, level) for c, level in enumerate(node)]
+        bounds = [column.size(level) for column, level in zip(self.columns, node, strict=True)]
+        merged = together(
+            parts if whole else [part[cells] for part in parts], bounds, counts=counts
+        )
+        made = cells[merged.head], merged.sizes
+        # Tables nearly as large as the one they were made of are not worth their memory.
+        if 2 * len(made[0]) <= len(cells):
+            self.tables[node] = made
+        return made
+
+    def lost_rows(self, node: Node) -> int:
+        """Rows in classes that are too small."""
+        if node not in self.lost:
+            _, sizes = self.classes(node)
+            self.lost[node] = int(sizes[sizes < self.k].sum())
+            self.progress(f"searching: {len(self.lost)} combinations of levels tried")
+        return self.lost[node]
+
+    def found(self, node: Node) -> Found | None:
+        """The node, if it keeps the promise."""
+        suppressed = self.lost_rows(node)
+        if suppressed > self.allowed:
+            return None
+        cells, sizes = self.classes(node)
+        kept = sizes >= self.k
+        lost = np.zeros(len(cells))
+        for place, level in enumerate(node):
+            lost += self.columns[place].loss[level][self._codes(place, level)[cells]]
+        total = float(lost[kept] @ sizes[kept]) / len(node) + suppressed
+        return Found(node=node, loss=total / max(self.rows, 1), suppressed=suppressed)
+
+    def _smallest_below(self, node: Node) -> tuple[Ints, Ints]:
+        below = (m for m in self.tables if all(a <= b for a, b in zip(m, node, strict=True)))
+        return self.tables[min(below, key=lambda m: len(self.tables[m][0]))]
+
+    def _codes(self, column: int, level: int) -> NDArray[np.int32]:
+        """The codes of all cells at a level, looked up once."""
+        if (column, level) not in self.codes:
+            exact = self.columns[column].codes[self.heads]
+            self.codes[column, level] = self.columns[column].up[level][exact].astype(np.int32)
+        return self.codes[column, level]
+
+
+def optimal(lattice: Lattice) -> Found:
+    """The node of smallest loss among all that keep the promise.
+
+    Proof: nodes are visited in the order of their loss without suppression, a lower bound of the
+    loss, until the bound reaches the best loss found. A node is skipped only when one above it
+    failed, and then it fails too (head of this module).
+    """
+    sizes = [height + 1 for height in lattice.top]
+    if math.prod(sizes) > LARGEST_LATTICE:
+        raise Unsupported(
+            f"The lattice has {math.prod(sizes):,} combinations of levels, more than "
+            f"{LARGEST_LATTICE:,}: use method='greedy' or 'local', or fewer levels."
+        )
+    nodes = np.indices(sizes).reshape(len(sizes), -1).T
+    lower = np.mean([lattice.marginal[c][nodes[:, c]] for c in range(len(sizes))], axis=0)
+    failed = np.zeros(len(nodes), dtype=np.bool_)
+    best = greedy(lattice)
+    for place in np.argsort(lower, kind="stable"):
+        if lower[place] >= best.loss - _ROUNDING:
+            break
+        if failed[place]:
+            continue
+        first, below = _first_on_chain(lattice, tuple(map(int, nodes[place])))
+        if below is not None:
+            failed |= (nodes <= np.array(below)).all(axis=1)
+        best = first if first.loss < best.loss else best
+    return best
+
+
+def greedy(lattice: Lattice) -> Found:
+    """Up the cheapest way until the promise is kept, then down, or sideways, while that is better.
+
+    Heuristic: no theorem. The node keeps the promise. No step down, and no step down in one column
+    with a step up in another, would lose less.
+    """
+    here, _ = _first_on_chain(lattice, (0,) * len(lattice.columns))
+    while (better := _better(lattice, here)) is not None:
+        here = better
+    return here
+
+
+def _better(lattice: Lattice, here: Found) -> Found | None:
+    """A neighbour that loses less, the most promising first; what cannot is not looked at."""
+    down = [_moved(here.node, c, -1) for c, level in enumerate(here.node) if level > 0]
+    aside = [up for node in down for up in _steps_up(lattice, node) if up != here.node]
+    for node in sorted([*down, *aside], key=lattice.lower):
+        if lattice.lower(node) >= here.loss - _ROUNDING:
+            return None
+        found = lattice.found(node)
+        if found is not None and found.loss < here.loss:
+            return found
+    return None
+
+
+def _moved(node: Node, column: int, step: int) -> Node:
+    return (*node[:column], node[column] + step, *node[column + 1 :])
+
+
+def _steps_up(lattice: Lattice, node: Node) -> list[Node]:
+    return [_moved(node, c, 1) for c, top in enumerate(lattice.top) if node[c] < top]
+
+
+def _first_on_chain(lattice: Lattice, node: Node) -> tuple[Found, Node | None]:
+    """The first node that keeps the promise on a way to the top, and the one before it."""
+    chain = [node]
+    while chain[-1] != lattice.top:
+        chain.append(min(_steps_up(lattice, chain[-1]), key=lattice.lower))
+    low, high = -1, len(chain) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if lattice.lost_rows(chain[middle]) <= lattice.allowed:
+            high = middle
+        else:
+            low = middle
+    first = lattice.found(chain[high])
+    assert first is not None  # noqa: S101 - the top has one class of all rows
+    return first, chain[low] if low >= 0 else None
+
+
+# ── Local ────────────────────────────────────────────────────────────────────────────────────────
+# Local recoding: every class has its own levels, found from the top down.
+#
+# All rows begin as one class. A class is split along the column in which it is coarsest, into the
+# groups of the next finer level; groups that would be too small stay together at the level they had.
+# The idea is that of Mondrian (LeFevre, DeWitt, Ramakrishnan 2006), along public hierarchies: no
+# border is read from the data.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recoded:
+    """The levels of every row, column by column."""
+
+    levels: tuple[Ints, ...] = field(repr=False)
+    loss: float
+
+
+@dataclass(slots=True)
+class _State:
+    """Cells (different rows) in classes, and the levels of each class."""
+
+    codes: list[Ints]
+    counts: Ints
+    k: int
+    of: Ints
+    levels: Ints
+    open: Flags
+    """Columns along which a class may still be split."""
+    ups: list[Ints]
+    losses: list[Floats]
+
+    def split(self) -> bool:
+        """Split every class that can be split, once; False when none can."""
+        heads = np.zeros(len(self.levels), dtype=np.int64)
+        heads[self.of] = np.arange(len(self.of))
+        able = self.open & (self.levels > 0)
+        lost = [
+            losses[self.levels[:, c], self.codes[c][heads]] for c, losses in enumerate(self.losses)
+        ]
+        choice = np.where(able, np.stack(lost, axis=1), -1.0).argmax(axis=1)
+        choice[~able.any(axis=1)] = -1
+        # Classes made along one column of this round wait for the next round.
+        chosen = choice[self.of]
+        for c in range(len(self.codes)):
+            cells = np.flatnonzero(chosen == c)
+            if len(cells):
+                self._split_along(c, cells)
+        return bool((choice >= 0).any())
+
+    def _split_along(self, c: int, cells: Ints) -> None:
+        """Split the classes of these cells along one column.
+
+        Groups of their own become classes one level finer. What stays is closed for the column,
+        and a class of which nothing stays is closed altogether.
+        """
+        parent = self.of[cells]
+        child = self.ups[c][self.levels[parent, c] - 1, self.codes[c][cells]]
+        bounds = [len(self.levels), int(self.ups[c].max()) + 1]
+        groups = together([parent, child], bounds, counts=self.counts[cells])
+        origin = parent[groups.head]
+        alone = self._alone(origin, groups.sizes)
+        levels, inherited = self.levels[origin[alone]], self.open[origin[alone]]
+        levels[:, c] -= 1
+        self.open[origin[alone]] &= _rest(origin, alone, len(self.levels))[origin[alone], None]
+        self.open[origin[~alone], c] = False
+        new = np.cumsum(alone) - 1 + len(self.levels)
+        moved = alone[groups.of]
+        self.of[cells[moved]] = new[groups.of[moved]]
+        self.levels = np.concatenate([self.levels, levels])
+        self.open = np.concatenate([self.open, inherited])
+
+    def _alone(self, origin: Ints, sizes: Ints) -> Flags:
+        """Which groups become classes of their own; the others of a class stay together."""
+        alone = sizes >= self.k
+        rest = total(origin[~alone], len(self.levels), sizes[~alone])
+        short = (rest > 0) & (rest < self.k)
+        # A rest that is too small takes in the smallest of the others.
+        order = np.lexsort((sizes, ~alone, origin))
+        smallest = order[np.unique(origin[order], return_index=True)[1]]
+        alone[smallest[short[origin[smallest]]]] = False
+        return alone
+
+
+def _rest(origin: Ints, alone: Flags, classes: int) -> Flags:
+    """Which classes keep something."""
+    return np.bincount(origin[~alone], minlength=classes) > 0
+
+
+def recode(
+    columns: Sequence[Coded], *, k: int, progress: Callable[[str], None] = lambda _: None
+) -> Recoded:
+    """Levels for every row such that each class has at least k rows (if there are so many in all).
+
+    Theorem: every class of the result has at least k rows.
+    Proof: the first class has all rows. A split makes classes of at least k rows, and leaves a
+        rest that is empty or has at least k rows (a smaller rest takes in another group, and if
+        there is none, nothing is split). Classes with the same label only merge.
+    Source: after LeFevre, DeWitt, Ramakrishnan 2006.
+    """
+    cells = together([column.codes for column in columns], [column.size(0) for column in columns])
+    state = _State(
+        codes=[column.codes[cells.head] for column in columns],
+        counts=cells.sizes,
+        k=k,
+        of=np.zeros(len(cells.head), dtype=np.int64),
+        levels=np.array([[column.height for column in columns]], dtype=np.int64),
+        open=np.ones((1, len(columns)), dtype=np.bool_),
+        ups=[np.stack(column.up) for column in columns],
+        losses=[
+            np.stack([column.loss[i][column.up[i]] for i in range(column.height + 1)])
+            for column in columns
+        ],
+    )
+    rounds = 0
+    while len(cells.head) and state.split():
+        rounds += 1
+        progress(f"splitting: round {rounds}")
+    levels = state.levels[state.of]
+    lost = sum(
+        float(state.losses[c][levels[:, c], state.codes[c]] @ state.counts)
+        for c in range(len(columns))
+    )
+    rows = max(len(cells.of), 1)
+    return Recoded(
+        levels=tuple(levels[cells.of, c] for c in range(len(columns))),
+        loss=lost / len(columns) / rows,
+    )
+
+
+# ── Generalise ───────────────────────────────────────────────────────────────────────────────────
+
 
 Method: TypeAlias = Literal["optimal", "greedy", "local"]
 

@@ -5,22 +5,17 @@ its width is known before, its coverage is stated, and ``release`` gives it for 
 What begins with ``reports`` reads noisy reports of clients. `coverage` puts any interval to a test.
 """
 
-from discreet.queries.intervals.bootstrap import bootstrap
-from discreet.queries.intervals.compare import central_and_local, compare_rows
-from discreet.queries.intervals.coverage import coverage, each
-from discreet.queries.intervals.diagnostic import leave_one_out
-from discreet.queries.intervals.difference import difference_interval as difference
-from discreet.queries.intervals.mean import mean_interval as mean
-from discreet.queries.intervals.proportion import proportion_interval as proportion
-from discreet.queries.intervals.quantile import quantile_interval as quantile
-from discreet.queries.intervals.reports import (
-    reports_difference,
-    reports_proportion,
-    reports_quantile,
-)
-from discreet.queries.intervals.reports import reports_interval as reports_mean
-from discreet.queries.intervals.reports import reports_variance_interval as reports_variance
-from discreet.queries.intervals.variance import variance_interval as variance
+from discreet.intervals._bootstrap import bootstrap
+from discreet.intervals._coverage import coverage, each, leave_one_out
+from discreet.intervals._mean import difference_interval as difference
+from discreet.intervals._mean import mean_interval as mean
+from discreet.intervals._mean import variance_interval as variance
+from discreet.intervals._proportion import proportion_interval as proportion
+from discreet.intervals._quantile import quantile_interval as quantile
+from discreet.intervals.central_vs_local import central_and_local, compare_rows
+from discreet.local.report_intervals import reports_difference, reports_proportion, reports_quantile
+from discreet.local.report_intervals import reports_interval as reports_mean
+from discreet.local.report_intervals import reports_variance_interval as reports_variance
 
 __all__ = [
     "bootstrap",

@@ -10,13 +10,13 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import ndtr
 
-from discreet.core import check
+from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
-from discreet.noise.bits import Bits, seeded
-from discreet.noise.law import Floats
-from discreet.queries.intervals.interval import Interval
-from discreet.queries.intervals.statistics import MeanOf
-from discreet.queries.intervals.studentised import Studentised
+from discreet.intervals.interval import Interval
+from discreet.intervals.statistics import MeanOf
+from discreet.intervals.studentized import Studentised
+from discreet.noise.distribution import Floats
+from discreet.noise.random_source import Bits, seeded
 
 Model: TypeAlias = Callable[[np.random.Generator, tuple[int, int], float, float], Floats]
 """A table of made-up rows of a law with this mean and standard deviation."""

@@ -1,4 +1,4 @@
-"""The door to intervals for the difference of two means."""
+"""The door to intervals for a variance."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import check
+from discreet.core import _validate as check
+from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.exact import Number
+from discreet.intervals.interval import Interval, IntervalForecast, Payer
+from discreet.intervals.statistics import DifferenceOf, MeanOf, VarianceOf
+from discreet.intervals.studentized import Assume, Method, Studentised, column_of, setting
+from discreet.mechanisms._inputs import read
 from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.mechanisms.values import read
-from discreet.noise.bits import Bits, source_of
-from discreet.noise.law import Floats
-from discreet.queries.intervals.interval import Interval, IntervalForecast, Payer
-from discreet.queries.intervals.planning import column_of, setting
-from discreet.queries.intervals.statistics import DifferenceOf
-from discreet.queries.intervals.studentised import Assume, Method, Studentised
+from discreet.noise.distribution import Floats
+from discreet.noise.random_source import Bits, source_of
+
+# ── Difference ───────────────────────────────────────────────────────────────────────────────────
+# The door to intervals for the difference of two means.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,3 +145,100 @@ def difference_interval(  # noqa: PLR0913 - each is a public choice with a name
     )
     inner = asked.best(share=0 if assume == "nothing" else share, std=std)
     return DifferenceInterval(inner=inner, sizes=(first, second))
+
+
+# ── Mean ─────────────────────────────────────────────────────────────────────────────────────────
+# The door to intervals for a mean.
+
+
+def mean_interval(  # noqa: PLR0913 - each is a public choice with a name
+    *,
+    lower: Number,
+    upper: Number,
+    rows: int,
+    epsilon: Number,
+    delta: Number = 0,
+    level: float = 0.95,
+    variance: Number | None = None,
+    share: Number | None = None,
+    std: Number | None = None,
+    mean: Number | None = None,
+    method: Method = "safe",
+    assume: Assume = "normal",
+    grid: Number | None = None,
+) -> Studentised:
+    """A confidence interval for a mean, of a column with a public number of rows.
+
+    ``epsilon`` (and ``delta``) pay for all of it; without a delta the noise is Laplace and the
+    interval uses the exact law of sampling error plus noise. ``variance`` is that of the population
+    if it is public. Otherwise ``share`` of epsilon goes to a noisy variance: 0 for none, by default
+    what makes the interval short if the standard deviation is ``std`` (and the mean ``mean``),
+    public guesses (without one, balanced over many). A wrong guess costs width, not coverage.
+
+    ``method="calibrated"`` is shorter: its level rests on a computation instead of a union bound.
+    ``method="published"`` plugs in the noisy variance as it is, and can fall far short of its
+    level. ``assume="nothing"`` covers for any law of the rows and any number of them, with wider
+    intervals; for rare events, too.
+
+    Theorem: the release is (epsilon, delta)-DP if one row is replaced; its coverage is that of
+        `Studentised`.
+    Proof: sum and variance get noise for their sensitivities, and compose; the interval is
+        post-processing.
+    Source: Biswal 2024, section 5.7, corrected; docs/theory/intervals.md. C9-C12.
+    Needs: bounds, rows, variance, std and mean from elsewhere than the private column; rows >= 2.
+    """
+    size = check.count("rows", rows, minimum=2)
+    known = None if variance is None else float(check.non_negative("variance", variance)) / size
+    asked = setting(
+        MeanOf(column=column_of(lower, upper, grid, size), size=size),
+        epsilon=epsilon,
+        delta=delta,
+        level=level,
+        method=method,
+        assume=assume,
+        known=known,
+    )
+    return asked.best(share=share, std=std, mean=mean)
+
+
+# ── Variance ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def variance_interval(  # noqa: PLR0913 - each is a public choice with a name
+    *,
+    lower: Number,
+    upper: Number,
+    rows: int,
+    epsilon: Number,
+    delta: Number = 0,
+    level: float = 0.95,
+    share: Number | None = None,
+    std: Number | None = None,
+    assume: Assume = "normal",
+    grid: Number | None = None,
+) -> Studentised:
+    """A confidence interval for the variance of the population a private column was drawn from.
+
+    ``share`` of epsilon goes to the noisy error of the noisy variance, by default what makes the
+    interval short if the standard deviation is ``std``, a public guess. With ``assume="nothing"``
+    it covers for any law of the rows and any number of them.
+
+    Theorem: the release is (epsilon, delta)-DP if one row is replaced; its coverage is that of
+        `Studentised`.
+    Proof: the sample variance of n rows in a range of w moves by at most w^2 / n; the sample
+        variance of squared half-differences of disjoint pairs of rows by the same with their range
+        and number; they compose, and the interval is post-processing. If nothing is assumed, a
+        U-statistic is bounded like a mean of n // 2 numbers.
+    Source: Hoeffding 1963; docs/theory/intervals.md. C1, C11.
+    Needs: bounds, rows and std from elsewhere than the private column; rows >= 4.
+    """
+    size = check.count("rows", rows, minimum=4)
+    asked = setting(
+        VarianceOf(column=column_of(lower, upper, grid, size), size=size),
+        epsilon=epsilon,
+        delta=delta,
+        level=level,
+        method="safe",
+        assume=assume,
+    )
+    return asked.best(share=0 if assume == "nothing" else share, std=std)

@@ -12,22 +12,15 @@ from numpy.typing import ArrayLike
 from scipy.special import betaincinv
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import check
-from discreet.core.exact import Number
+from discreet.core import _validate as check
+from discreet.core._rational import Number
 from discreet.core.relation import Relation
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.gaussian import gaussian
-from discreet.mechanisms.laplace import laplace
+from discreet.intervals import interval as laws
+from discreet.intervals.interval import Answers, Interval, IntervalForecast, IntervalPlan
+from discreet.mechanisms.additive import Additive, gaussian, laplace
 from discreet.mechanisms.mechanism import Certificate
-from discreet.noise.bits import Bits
-from discreet.noise.law import Floats, Law
-from discreet.queries.intervals import law as laws
-from discreet.queries.intervals.interval import (
-    Answers,
-    Interval,
-    IntervalForecast,
-    IntervalPlan,
-)
+from discreet.noise.distribution import Floats, Law
+from discreet.noise.random_source import Bits
 
 _ROUNDING = 1e-7
 _HALVINGS = 34

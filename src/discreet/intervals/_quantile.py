@@ -11,24 +11,19 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import check, events
+from discreet.core import _validate as check
+from discreet.core import events
+from discreet.core._rational import Number
 from discreet.core.errors import Unsupported
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
-from discreet.mechanisms.column import Column
+from discreet.intervals import interval as laws
+from discreet.intervals.interval import Answers, IntervalForecast, IntervalPlan, laplace_points
+from discreet.intervals.studentized import column_of
+from discreet.mechanisms._piecewise_exponential import Choice
 from discreet.mechanisms.mechanism import Certificate, Check
-from discreet.mechanisms.quantile import Quantile
-from discreet.mechanisms.quantile_pieces import Choice
-from discreet.noise.bits import Bits
-from discreet.noise.law import Floats, Ints
-from discreet.queries.intervals import law as laws
-from discreet.queries.intervals.interval import (
-    Answers,
-    IntervalForecast,
-    IntervalPlan,
-    laplace_points,
-)
-from discreet.queries.intervals.planning import column_of
+from discreet.mechanisms.quantiles import Column, Quantile
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits
 
 _POINTS = 64
 _ROUNDING = 1 + 1e-7

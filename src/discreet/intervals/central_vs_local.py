@@ -15,9 +15,9 @@ from typing import Literal, TypeAlias
 from scipy.optimize import brentq
 from scipy.special import erfcx
 
-from discreet.core import check
+from discreet.core import _validate as check
+from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
 
 Statistic: TypeAlias = Literal["mean", "variance", "median"]
 

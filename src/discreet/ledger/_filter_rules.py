@@ -16,13 +16,13 @@ from statistics import NormalDist
 from typing import Literal, Protocol, TypeAlias
 
 from discreet.accounting import composition, conversion, renyi
+from discreet.accounting._event_tree import leaves
 from discreet.accounting.filters import rho_of
 from discreet.accounting.guarantee import Guarantee, describe
-from discreet.accounting.leaves import leaves
 from discreet.core import events
+from discreet.core._rational import root_down, round_down, round_up
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.events import Event
-from discreet.core.exact import root_down, round_down, round_up
 
 Sums: TypeAlias = tuple[Fraction | None, ...]
 """Running sums; None stands for a loss without a bound."""

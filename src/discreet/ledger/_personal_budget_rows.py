@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.people import Grains, PeopleFilter, limit_grains
-from discreet.accounting.personal import PersonalGuarantee
+from discreet.accounting.individual_filter import Grains, PeopleFilter, limit_grains
+from discreet.accounting.personalized import PersonalGuarantee
 from discreet.core.errors import InvalidArgument
-from discreet.ledger import journal
-from discreet.ledger.journal import Content
+from discreet.ledger import _entries as journal
+from discreet.ledger._entries import Content
 from discreet.ledger.store import Session, StoreFailure
 
 _SALT = 32

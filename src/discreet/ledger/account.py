@@ -1,9 +1,9 @@
-"""Accounts: the only way to spend."""
+"""The reservation of a release that may or may not have an account."""
 
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fractions import Fraction
@@ -12,19 +12,18 @@ from typing import Self
 
 from discreet.accounting.guarantee import Guarantee, describe
 from discreet.core import events
-from discreet.core.errors import (
-    BudgetExceeded,
-    InvalidArgument,
-    NotCertified,
-    RelationMismatch,
-)
+from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, RelationMismatch
 from discreet.core.events import Event
 from discreet.core.relation import Relation
-from discreet.ledger import journal
-from discreet.ledger.journal import Entry, Outcome, Row, State
-from discreet.ledger.rules import add
+from discreet.ledger import _entries as journal
+from discreet.ledger._entries import LONGEST, Entry, Level, Outcome, Policy, Row, State
+from discreet.ledger._filter_rules import add
 from discreet.ledger.store import Gone, Session, Store, StoreFailure
-from discreet.ledger.terms import Level, Policy
+from discreet.noise.random_source import Bits
+
+# ── Account ──────────────────────────────────────────────────────────────────────────────────────
+# Accounts: the only way to spend.
+
 
 MOST_KINDS = 64  # distinct events up to which the whole composition is computed for a grant
 
@@ -384,3 +383,25 @@ class Reservation:
         # The error that ended the block matters more than the note about it.
         with suppress(InvalidArgument, StoreFailure):
             self.settle("failed")
+
+
+# ── Charged ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def charged(
+    account: Account | None, guarantee: Guarantee, *, label: str, bits: Bits
+) -> AbstractContextManager[Reservation | None]:
+    """The budget of a release, spent now, if there is an account; then private bits are needed."""
+    if account is None:
+        return nullcontext()
+    if not isinstance(account, Account):
+        raise InvalidArgument(
+            "account must come from a ledger: discreet.Ledger(...).account(name, limit=...); got "
+            f"{type(account).__name__}."
+        )
+    return account.reserve(guarantee, label=shortened(label), private=bits.private)
+
+
+def shortened(label: str) -> str:
+    """A label that the journal has room for."""
+    return label if len(label) <= LONGEST else label[: LONGEST - 3] + "..."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,21 +12,116 @@ from typing import Literal, Self
 
 from numpy.typing import ArrayLike
 
-from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.people import limit_rho
-from discreet.accounting.personal import personal
-from discreet.core import check
+from discreet.accounting.guarantee import Guarantee, describe
+from discreet.accounting.individual_filter import limit_rho
+from discreet.accounting.personalized import personal
+from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, RelationMismatch
-from discreet.ledger import crowd_rows, export, journal
+from discreet.ledger import _entries as journal
+from discreet.ledger import _personal_budget_rows as crowd_rows
+from discreet.ledger._entries import Policy, Row, State, policy_content, read_level
+from discreet.ledger._filter_rules import ApproxRule, Composition, rule_for
+from discreet.ledger._postgres import PostgresStore
+from discreet.ledger._sqlite import SqliteStore
 from discreet.ledger.account import Account
-from discreet.ledger.crowd import Crowd, checked
-from discreet.ledger.journal import Row, State
-from discreet.ledger.postgres import PostgresStore
-from discreet.ledger.rules import ApproxRule, Composition, rule_for
-from discreet.ledger.sqlite import SqliteStore
+from discreet.ledger.personal_budgets import Crowd, checked
 from discreet.ledger.store import Session, Store, StoreFailure
-from discreet.ledger.terms import Policy, policy_content, read_level
 from discreet.ledger.verify import Verification, verify
+
+# ── Export ───────────────────────────────────────────────────────────────────────────────────────
+# A ledger as JSON, complete enough to check its hashes, and as CSV for people.
+
+
+VERSION = 1
+_COLUMNS = (
+    "account",
+    "sequence",
+    "kind",
+    "time",
+    "period",
+    "label",
+    "cost",
+    "outcome",
+    "request_id",
+    "origin",
+    "hash",
+)
+
+
+def as_json(session: Session) -> str:
+    """Accounts and the exact text of every entry with its hash."""
+    rows = journal.everything(session)
+    names = {row.id: row.name for row in rows}
+    accounts = [
+        {
+            "name": row.name,
+            "parent": None if row.parent is None else names[row.parent],
+            "limit": json.loads(row.allowance),
+            "policy": json.loads(row.policy),
+            "expires": row.expires,
+            "period": row.period,
+            "head": f"{row.entries}:{row.head}",
+            "entries": [
+                {"text": text, "hash": found}
+                for _, text, found, _, _ in journal.chain(session, row.id)
+            ],
+        }
+        for row in rows
+    ]
+    content = {"discreet_ledger": VERSION, "accounts": accounts}
+    crowds = [_crowd(session, name) for name in crowd_rows.names(session)]
+    return json.dumps({**content, "crowds": crowds} if crowds else content, indent=1)
+
+
+def _crowd(session: Session, name: str) -> dict[str, object]:
+    """Limits and entries; members and single people's amounts stay in the ledger."""
+    place = crowd_rows.place(session, name)
+    terms = crowd_rows.read_terms(session, place)
+    return {
+        "name": name,
+        "limits": json.loads(terms.limits.to_json()),
+        "members": len(terms.members),
+        "head": f"{place.entries}:{place.head}",
+        "entries": [
+            {"text": journal.canonical(content), "hash": found}
+            for content, _, found in crowd_rows.chain(session, place)
+        ],
+    }
+
+
+def as_csv(session: Session) -> str:
+    """One line for each entry."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for row in journal.everything(session):
+        relation = Guarantee.from_json(row.allowance).relation
+        for entry in journal.entries(session, row.id, relation):
+            cost = "" if entry.guarantee is None else describe(entry.guarantee.event)
+            writer.writerow(
+                (
+                    plain(entry.account),
+                    entry.sequence,
+                    entry.kind,
+                    entry.time.isoformat(),
+                    entry.period,
+                    plain(entry.label),
+                    cost,
+                    entry.outcome or "",
+                    plain(entry.request_id or ""),
+                    plain(entry.origin or ""),
+                    entry.hash,
+                )
+            )
+    return out.getvalue()
+
+
+def plain(text: str) -> str:
+    """Words that a spreadsheet would take for a formula get an apostrophe."""
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+
+
+# ── Ledger ───────────────────────────────────────────────────────────────────────────────────────
 
 
 class Ledger:
@@ -121,7 +218,7 @@ class Ledger:
         self, path: str | Path | None = None, *, kind: Literal["json", "csv"] = "json"
     ) -> str:
         """All accounts and entries as JSON (complete) or CSV (a table for people)."""
-        writers = {"json": export.as_json, "csv": export.as_csv}
+        writers = {"json": as_json, "csv": as_csv}
         if kind not in writers:
             raise InvalidArgument(f"kind must be 'json' or 'csv', got {kind!r}.")
         with self._store.read() as session:

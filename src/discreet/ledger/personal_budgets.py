@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.people import Admitted, Grains, PeopleFilter
-from discreet.accounting.personal import PersonalGuarantee
+from discreet.accounting.individual_filter import Admitted, Grains, PeopleFilter
+from discreet.accounting.personalized import PersonalGuarantee
 from discreet.core.errors import BudgetExceeded, InvalidArgument
-from discreet.ledger import crowd_rows as rows
-from discreet.ledger import journal
-from discreet.ledger.crowd_rows import Place
+from discreet.ledger import _entries as journal
+from discreet.ledger import _personal_budget_rows as rows
+from discreet.ledger._personal_budget_rows import Place
 from discreet.ledger.store import Session, Store
 
 

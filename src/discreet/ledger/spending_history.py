@@ -8,10 +8,10 @@ from fractions import Fraction
 from functools import lru_cache
 
 from discreet.core import events
-from discreet.ledger import journal
+from discreet.ledger import _entries as journal
+from discreet.ledger._entries import Entry, State
+from discreet.ledger._filter_rules import Rule
 from discreet.ledger.account import Account
-from discreet.ledger.journal import Entry, State
-from discreet.ledger.rules import Rule
 
 _SPENDING = ("charge", "reserve", "renew", "open")
 

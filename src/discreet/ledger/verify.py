@@ -9,11 +9,19 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from discreet.core import events
-from discreet.ledger import crowd_rows, journal
-from discreet.ledger.journal import UNREADABLE, Content, Row, State
-from discreet.ledger.rules import Sums, add
+from discreet.ledger import _entries as journal
+from discreet.ledger import _personal_budget_rows as crowd_rows
+from discreet.ledger._entries import (
+    UNREADABLE,
+    Content,
+    Level,
+    Row,
+    State,
+    policy_content,
+    read_level,
+)
+from discreet.ledger._filter_rules import Sums, add
 from discreet.ledger.store import Session
-from discreet.ledger.terms import Level, policy_content, read_level
 
 # Divergences are floating-point numbers before they are rounded: another machine may differ.
 _AGREE = Fraction(1, 10**9)

@@ -4,41 +4,37 @@ A randomiser (`oue`, `olh`, `square_wave`, `tree`, ...) is the public descriptio
 clients `encode`, a server adds their reports into an `Aggregate`, whose `estimate` has an error.
 """
 
-from discreet.local.aggregate import Aggregate
-from discreet.local.catalogue import from_description
-from discreet.local.collection import Collection
-from discreet.local.files import Writer
-from discreet.local.state import State
-from discreet.mechanisms.local.balanced import balanced
-from discreet.mechanisms.local.best import best_mean
-from discreet.mechanisms.local.client import FreshClient, MemoisedClient
-from discreet.mechanisms.local.hashing import hadamard_response, olh
-from discreet.mechanisms.local.histogram import she
-from discreet.mechanisms.local.hybrid import hybrid
-from discreet.mechanisms.local.laplace import local_laplace
-from discreet.mechanisms.local.longitudinal import l_osue, rappor
-from discreet.mechanisms.local.memoised_hashing import l_olh
-from discreet.mechanisms.local.piecewise import duchi, piecewise
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.several import several
-from discreet.mechanisms.local.shares import laplace_shares
-from discreet.mechanisms.local.shuffling import local_epsilon, shuffled
-from discreet.mechanisms.local.subset import subset_selection
-from discreet.mechanisms.local.unary import oue, sue, the
-from discreet.mechanisms.local.wave import square_wave
-from discreet.queries.ranges.domain import bins, dates, integers, ordered
-from discreet.queries.ranges.local.adaptive import adaptive
-from discreet.queries.ranges.local.choice import best_oracle
-from discreet.queries.ranges.local.grid import local_grid
-from discreet.queries.ranges.local.haar import haar
-from discreet.queries.ranges.local.heavy import heavy_hitters
-from discreet.queries.ranges.local.ladder import trust_ladder
-from discreet.queries.ranges.local.optimise import optimal_tree
-from discreet.queries.ranges.local.plan import plan_local
-from discreet.queries.ranges.local.release import LocalRanges
-from discreet.queries.ranges.local.shuffled import shuffled_ranges
-from discreet.queries.ranges.local.tree import flat, tree
-from discreet.queries.ranges.local.wave import simulated_error
+from discreet.local._heavy_hitters import heavy_hitters
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.collection.aggregator_state import State
+from discreet.local.collection.client import FreshClient, MemoisedClient
+from discreet.local.collection.report_file import Writer
+from discreet.local.collection.spec import Collection
+from discreet.local.distributed_noise import laplace_shares
+from discreet.local.longitudinal import l_olh, l_osue, rappor
+from discreet.local.means.balanced_piecewise import balanced
+from discreet.local.means.hybrid import hybrid
+from discreet.local.means.local_laplace import local_laplace
+from discreet.local.means.multidimensional import best_mean, several
+from discreet.local.means.piecewise import duchi, piecewise
+from discreet.local.oracles.histogram_encoding import she
+from discreet.local.oracles.local_hashing import hadamard_response, olh
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.oracles.subset_selection import subset_selection
+from discreet.local.oracles.unary_encoding import oue, sue, the
+from discreet.local.ranges._variance import best_oracle
+from discreet.local.ranges.adaptive import adaptive
+from discreet.local.ranges.haar import haar
+from discreet.local.ranges.hierarchical import flat, tree
+from discreet.local.ranges.hybrid_grid import local_grid
+from discreet.local.ranges.plan import optimal_tree, plan_local
+from discreet.local.ranges.release import LocalRanges
+from discreet.local.ranges.square_wave_error import simulated_error
+from discreet.local.registry import from_description
+from discreet.local.shuffle import local_epsilon, shuffled
+from discreet.local.square_wave import square_wave
+from discreet.local.trust_models import shuffled_ranges, trust_ladder
+from discreet.ranges.domain import bins, dates, integers, ordered
 
 __all__ = [
     "Aggregate",

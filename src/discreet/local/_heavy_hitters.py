@@ -10,33 +10,165 @@ and those that stay above the noise are extended again, until whole texts are le
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from hashlib import shake_128
 from statistics import NormalDist
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from discreet.core.check import count, positive, probability
-from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
-from discreet.mechanisms.local.hashing import Hashing, olh
-from discreet.mechanisms.local.randomiser import Randomiser, Reports, Tally
+from discreet.core._rational import Number
+from discreet.core._validate import count, positive, probability
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.local.oracles.local_hashing import Hashing, olh
+from discreet.local.randomizer import Randomiser, Reports, Tally
 from discreet.mechanisms.mechanism import Certificate
-from discreet.noise.bits import Bits, source_of
-from discreet.noise.law import Floats, Ints
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits, source_of
 from discreet.noise.uniform import below
-from discreet.queries.ranges.local.found import Found
-from discreet.queries.ranges.local.prefixes import (
-    Texts,
-    extended,
-    family,
-    prefixes,
-    readable,
-    texts,
-)
+
+# ── Found ────────────────────────────────────────────────────────────────────────────────────────
+# What a search for heavy hitters found, with its error.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Texts that stand out of the noise, most frequent first.
+
+    The noise of all ``tried`` candidates of a level together passes the threshold of that level
+    with probability 0.05. Shares are unbiased for a text chosen in advance; those of texts that
+    were found *because* their estimate is high are a little too high, the more the nearer they
+    are to the threshold. A text that shares cells with heavy ones under two of the public hashes
+    may be found wrongly: more hashes or cells make that rarer.
+    """
+
+    items: tuple[bytes, ...]
+    shares: Floats
+    std: Floats
+    reports: int
+    tried: int
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The items as text; bytes that are none are replaced."""
+        return tuple(item.decode("utf-8", errors="replace") for item in self.items)
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """Bounds of each share that hold with about this probability (normal approximation)."""
+        inside = float(probability("level", level, zero=False, one=False))
+        z = NormalDist().inv_cdf((1 + inside) / 2)
+        return self.shares - z * self.std, self.shares + z * self.std
+
+    def __str__(self) -> str:
+        lines = [f"{len(self.items)} texts found in {self.reports:,} reports"]
+        for text, share, std in zip(self.texts, self.shares, self.std, strict=True):
+            lines.append(f"  {text!r:24} {share:8.2%} ± {1.96 * std:.2%}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+# ── Prefixes ─────────────────────────────────────────────────────────────────────────────────────
+# Texts as rows of bits, their prefixes, and public hashes of prefixes into few cells.
+
+
+Texts: TypeAlias = NDArray[np.uint8]
+"""Texts as rows of bytes of one length, filled with zeros; the first bit of a byte is highest."""
+
+
+def texts(value: Iterable[str | bytes], length: int) -> Texts:
+    """Private texts as rows: UTF-8, cut after ``length`` bytes, filled with zeros."""
+    if isinstance(value, (str, bytes)):
+        value = [value]
+    if not isinstance(value, Iterable):
+        raise OutOfDomain("value must hold texts or bytes.")
+    rows = []
+    for text in value:
+        if not isinstance(text, (str, bytes)):
+            raise OutOfDomain("value must hold texts or bytes.")
+        whole = text.encode("utf-8", errors="replace") if isinstance(text, str) else text
+        rows.append(whole[:length].ljust(length, b"\0"))
+    return np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), length)
+
+
+def prefixes(rows: Texts, digits: int) -> Texts:
+    """The same rows with all bits after the first ``digits`` zero."""
+    whole, left = divmod(digits, 8)
+    cut = rows.copy()
+    if left:
+        cut[:, whole] &= np.uint8(0xFF << (8 - left) & 0xFF)
+    cut[:, whole + (left > 0) :] = 0
+    return cut
+
+
+def extended(rows: Texts, digits: int, step: int) -> Texts:
+    """Every row (zero after ``digits`` bits) with all values of the next ``step`` bits."""
+    length = rows.shape[1]
+    endings = np.zeros((1 << step, length), dtype=np.uint8)
+    numbers = np.arange(1 << step)
+    for place in range(step):
+        byte, bit = divmod(digits + place, 8)
+        ones = (numbers >> (step - 1 - place) & 1).astype(np.uint8)
+        endings[:, byte] |= ones << np.uint8(7 - bit)
+    return (rows[:, None, :] | endings[None]).reshape(-1, length)
+
+
+def readable(rows: Texts) -> list[bytes]:
+    """Rows as bytes without the zeros that fill them."""
+    return [row.tobytes().rstrip(b"\0") for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class PublicHash:
+    """A random affine map over the field of two elements, known to everyone.
+
+    Theorem: two different rows fall into one cell with probability 2^-digits over the maps.
+    Proof: the map sends the difference of the rows, which is not zero, to a uniform value.
+    """
+
+    masks: Texts
+    shift: int
+
+    @classmethod
+    def of(cls, *, seed: int, number: int, length: int, digits: int) -> PublicHash:
+        """The map with this number of a family: the digits of SHAKE-128 of its name."""
+        name = f"discreet public hash {seed}/{number}/{length}/{digits}"
+        stream = shake_128(name.encode()).digest(length * digits + 8)
+        masks = np.frombuffer(stream[:-8], dtype=np.uint8).reshape(digits, length)
+        return cls(masks, int.from_bytes(stream[-8:], "little") % (1 << digits))
+
+    def cells(self, rows: Texts) -> Ints:
+        """The cell of each row: digit j is the parity of the bits that mask j selects."""
+        found = np.full(len(rows), self.shift, dtype=np.int64)
+        chosen = _words(rows)
+        for digit, mask in enumerate(_words(self.masks)):
+            ones = np.bitwise_count(chosen & mask).sum(axis=1, dtype=np.int64)
+            found ^= (ones & 1) << digit
+        return found
+
+
+@lru_cache(maxsize=64)
+def family(seed: int, members: int, length: int, digits: int) -> Sequence[PublicHash]:
+    """The public hashes of a collection."""
+    return tuple(
+        PublicHash.of(seed=seed, number=number, length=length, digits=digits)
+        for number in range(members)
+    )
+
+
+def _words(rows: Texts) -> NDArray[np.uint64]:
+    """Eight bytes at a time, filled with zeros; parities do not mind their order."""
+    filled = np.zeros((len(rows), -(-rows.shape[1] // 8) * 8), dtype=np.uint8)
+    filled[:, : rows.shape[1]] = rows
+    return filled.view(np.uint64)
+
+
+# ── Heavy ────────────────────────────────────────────────────────────────────────────────────────
+
 
 _CHUNK = 1 << 16
 _FIRST = 16

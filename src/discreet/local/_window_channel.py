@@ -15,12 +15,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.core._rational import exp_minus
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import exp_minus
-from discreet.mechanisms.local.randomiser import Reports, Tally
+from discreet.local.randomizer import Reports, Tally
 from discreet.mechanisms.mechanism import Check
-from discreet.noise.bits import Bits
-from discreet.noise.law import Floats, Ints
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits
 from discreet.noise.uniform import below
 
 LARGEST_ALPHABET = 1 << 20

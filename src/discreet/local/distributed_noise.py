@@ -17,14 +17,14 @@ from scipy.special import gammaln
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import count, positive
+from discreet.core._rational import Number
+from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
-from discreet.mechanisms.values import read
-from discreet.noise.bits import Bits, source_of
+from discreet.mechanisms._inputs import read
+from discreet.noise.distribution import Floats, Ints, floats
 from discreet.noise.laplace import DiscreteLaplace, Geometric
-from discreet.noise.law import Floats, Ints, floats
+from discreet.noise.random_source import Bits, source_of
 from discreet.noise.uniform import below
 
 # A share takes about as many steps as the noise is wide.

@@ -1,8 +1,4 @@
-"""From a public description back to the randomiser it describes.
-
-Each kind names the function that makes it: keyword arguments are ``epsilon`` and what
-`Randomiser.parameters` returned. It is imported when a description asks for it.
-"""
+"""Every kind of report there is, and the way from a description back to its randomiser."""
 
 from __future__ import annotations
 
@@ -13,9 +9,16 @@ from fractions import Fraction
 from importlib import import_module
 from typing import Any
 
-from discreet.core.canonical import read_ratio
+from discreet.core.canonical_json import read_ratio
 from discreet.core.errors import InvalidArgument, PrivacyError
-from discreet.mechanisms.local.randomiser import VERSION, Randomiser
+from discreet.local.randomizer import VERSION, Randomiser
+
+# ── Catalogue ────────────────────────────────────────────────────────────────────────────────────
+# From a public description back to the randomiser it describes.
+#
+# Each kind names the function that makes it: keyword arguments are ``epsilon`` and what
+# `Randomiser.parameters` returned. It is imported when a description asks for it.
+
 
 _HERE = "discreet.mechanisms.local."
 KINDS: dict[str, str] = {
@@ -87,3 +90,30 @@ def _object(description: Mapping[str, Any] | str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InvalidArgument("description must be a JSON object.")
     return found
+
+
+# ── Catalogue ────────────────────────────────────────────────────────────────────────────────────
+# From a public description back to the randomiser it describes.
+#
+# Each kind names the function that makes it: keyword arguments are ``epsilon`` and what
+# `Randomiser.parameters` returned. It is imported when a description asks for it.
+
+
+KINDS_catalogue: dict[str, str] = {
+    **KINDS,
+    "ranges.tree": "discreet.local.ranges.hierarchical:described",
+    "ranges.haar": "discreet.local.ranges.haar:described",
+    "ranges.partition": "discreet.local.ranges.adaptive:described",
+    "grid": "discreet.local.ranges.hybrid_grid:described",
+    "heavy_hitters": "discreet.local._heavy_hitters:described",
+}
+"""The function that makes each kind from ``epsilon`` and its parameters."""
+
+
+def from_description(description: Mapping[str, Any] | str) -> Randomiser:
+    """The randomiser that `Randomiser.describe` described, from its dictionary or its JSON.
+
+    Unknown versions, kinds and fields are refused: a client that guesses could be private to
+    another degree than it says.
+    """
+    return rebuild(description, kinds=KINDS_catalogue)

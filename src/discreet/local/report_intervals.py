@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaincinv, ndtri, stdtrit
 
-from discreet.core import check
+from discreet.core import _validate as check
+from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
-from discreet.mechanisms.values import read
-from discreet.noise.law import Floats
-from discreet.queries.intervals.interval import Interval
-from discreet.queries.intervals.studentised import Assume
+from discreet.intervals.interval import Interval
+from discreet.intervals.studentized import Assume
+from discreet.mechanisms._inputs import read
+from discreet.noise.distribution import Floats
 
 _PLACES = 128
 _CELLS = 1 << 21

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from discreet.accounting import randomisers, shuffle
+from discreet.accounting import shuffle
+from discreet.accounting import shuffle as randomisers
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.shuffle import Parts
 from discreet.core.errors import Unsupported
-from discreet.mechanisms.local.balanced import Balanced
-from discreet.mechanisms.local.design import BlockOracle
-from discreet.mechanisms.local.hashing import Hashing
-from discreet.mechanisms.local.longitudinal import Memoised
-from discreet.mechanisms.local.piecewise import Duchi, Piecewise
-from discreet.mechanisms.local.randomiser import Randomiser
-from discreet.mechanisms.local.response import RandomisedResponse
-from discreet.mechanisms.local.subset import SubsetSelection
-from discreet.mechanisms.local.unary import (
+from discreet.local.longitudinal import Memoised
+from discreet.local.means.balanced_piecewise import Balanced
+from discreet.local.means.piecewise import Duchi, Piecewise
+from discreet.local.oracles.local_hashing import Hashing
+from discreet.local.oracles.randomized_response import RandomisedResponse
+from discreet.local.oracles.subset_selection import BlockOracle, SubsetSelection
+from discreet.local.oracles.unary_encoding import (
     ONE,
     OptimisedUnary,
     SymmetricUnary,
     ThresholdedHistogram,
     Unary,
 )
-from discreet.mechanisms.local.wave import SquareWave
+from discreet.local.randomizer import Randomiser
+from discreet.local.square_wave import SquareWave
 
 # Exactly these: what is derived from them may report differently.
 _RESPONSES = (RandomisedResponse,)

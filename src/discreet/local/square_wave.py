@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -10,18 +11,176 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count, positive
+from discreet.core._rational import Number
+from discreet.core._validate import count, positive, probability
 from discreet.core.errors import OutOfDomain
-from discreet.core.exact import Number
-from discreet.mechanisms.local.distribution import Bootstrap, Distribution
-from discreet.mechanisms.local.mean import Mean, bounds, plain
-from discreet.mechanisms.local.randomiser import Randomiser, Reports, Tally
-from discreet.mechanisms.local.reconstruct import fit
-from discreet.mechanisms.local.window import Window, bytes_of, histogram, rows
-from discreet.mechanisms.local.window import window as weights
+from discreet.local._window_channel import Window, bytes_of, histogram, rows
+from discreet.local._window_channel import window as weights
+from discreet.local.means.base import Mean, bounds, plain
+from discreet.local.randomizer import Randomiser, Reports, Tally
 from discreet.mechanisms.mechanism import Certificate
-from discreet.noise.bits import Bits, source_of
-from discreet.noise.law import Floats, Ints
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits, source_of
+
+# ── Distribution ─────────────────────────────────────────────────────────────────────────────────
+# The distribution of bounded numbers as it was estimated: shares of equal cells.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Distribution:
+    """Shares of equal cells between two bounds, never negative; evenly spread within a cell."""
+
+    shares: Floats
+    bounds: tuple[float, float]
+    reports: int
+    iterations: int
+    converged: bool
+    """Whether the likelihood had settled; if not, more iterations would move the estimate."""
+
+    def __post_init__(self) -> None:
+        self.shares.setflags(write=False)
+
+    def __repr__(self) -> str:
+        lower, upper = self.bounds
+        settled = "" if self.converged else ", not settled"
+        return (
+            f"Distribution({len(self.shares)} cells from {lower:g} to {upper:g}, mean "
+            f"{self.mean:.4g}, {self.reports:,} reports{settled})"
+        )
+
+    @property
+    def edges(self) -> Floats:
+        """Ends of the cells."""
+        return np.linspace(*self.bounds, len(self.shares) + 1)
+
+    @property
+    def density(self) -> Floats:
+        """Share by unit of the numbers, in each cell."""
+        lower, upper = self.bounds
+        return self.shares * (len(self.shares) / (upper - lower))
+
+    @property
+    def mean(self) -> float:
+        """The mean of this distribution (not unbiased: see `SquareWave.mean` for one that is)."""
+        edges = self.edges
+        return float(self.shares @ (edges[1:] + edges[:-1])) / 2
+
+    def cdf(self, value: ArrayLike) -> Floats:
+        """Share of the clients whose number is at most ``value``."""
+        sums = np.concatenate(([0.0], np.cumsum(self.shares)))
+        return np.interp(np.asarray(value, dtype=np.float64), self.edges, sums)
+
+    def range(self, low: ArrayLike, high: ArrayLike) -> Floats:
+        """Share of the clients from ``low`` to ``high``."""
+        if not (np.asarray(low) <= np.asarray(high)).all():
+            raise OutOfDomain("low must not lie above high.")
+        return self.cdf(high) - self.cdf(low)
+
+    def quantile(self, share: float) -> float:
+        """The number that this share of the clients do not exceed."""
+        inside = float(probability("share", share))
+        sums = np.concatenate(([0.0], np.cumsum(self.shares)))
+        last = int(np.searchsorted(sums, inside * sums[-1], side="left"))
+        edges = self.edges
+        if last == 0:
+            return float(edges[0])
+        part = (inside * sums[-1] - sums[last - 1]) / (sums[last] - sums[last - 1])
+        return float(edges[last - 1] + part * (edges[last] - edges[last - 1]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bootstrap:
+    """An estimate, and estimates from reports simulated as if it were the truth."""
+
+    estimate: Distribution
+    replicates: tuple[Distribution, ...]
+
+    def __repr__(self) -> str:
+        return f"Bootstrap({self.estimate!r}, {len(self.replicates)} replicates)"
+
+    def interval(
+        self, statistic: Callable[[Distribution], ArrayLike], level: float = 0.95
+    ) -> tuple[Floats, Floats]:
+        """About where the truth lies: the estimate less the error that the replicates made.
+
+        Heuristic: no theorem. It sees noise, and the bias that the estimate itself would suffer;
+        a spike that smoothing has already spread out is not brought back.
+        """
+        inside = float(probability("level", level, zero=False, one=False))
+        centre = np.asarray(statistic(self.estimate), dtype=np.float64)
+        every = np.array([statistic(one) for one in self.replicates], dtype=np.float64)
+        low, high = np.quantile(every, [(1 - inside) / 2, (1 + inside) / 2], axis=0)
+        return 2 * centre - high, 2 * centre - low
+
+
+# ── Reconstruct ──────────────────────────────────────────────────────────────────────────────────
+# The distribution that makes the reports of a window most likely, by expectation-maximisation.
+
+
+MOST_ITERATIONS = 10_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """Shares of the inputs, the number of iterations, and whether the likelihood settled."""
+
+    shares: Floats
+    iterations: int
+    converged: bool
+
+
+def fit(
+    channel: Window,
+    counts: Ints,
+    *,
+    smooth: bool,
+    enough: float | None = None,
+    most: int = MOST_ITERATIONS,
+) -> Fit:
+    """Maximise the likelihood, or with ``smooth`` also average neighbours after each step.
+
+    Each step multiplies the shares by the transposed channel applied to counts / expectation and
+    takes time linear in the number of symbols, because a window is a difference of cumulated
+    sums. It ends when the log-likelihood gains less than ``enough``, as published 1e-3, or without
+    smoothing 1e-3 e^epsilon. Ending early is part of the method: the likeliest shares are jagged.
+
+    Source: Li et al. 2020 (EM and EMS for the square wave). F52.
+    """
+    shares = np.full(channel.inputs, 1 / channel.inputs)
+    observed = counts.astype(np.float64)
+    total = observed.sum()
+    if total == 0:
+        return Fit(shares, 0, converged=True)
+    published = 1e-3 if smooth else 1e-3 * (channel.near / channel.far)
+    limit = published if enough is None else enough
+    expected = channel.shares(shares)
+    likelihood = _log_likelihood(observed, expected)
+    for iteration in range(1, most + 1):
+        # The smallest expectation is far / total > 0, so that nothing is divided by zero.
+        shares = shares * channel.back(observed / expected) / total
+        if smooth:
+            shares = _smoothed(shares)
+        shares /= shares.sum()
+        expected = channel.shares(shares)
+        before, likelihood = likelihood, _log_likelihood(observed, expected)
+        if likelihood - before < limit:
+            return Fit(shares, iteration, converged=True)
+    return Fit(shares, most, converged=False)
+
+
+def _log_likelihood(observed: Floats, expected: Floats) -> float:
+    return float(observed @ np.log(expected))
+
+
+def _smoothed(shares: Floats) -> Floats:
+    """Weights 1/4, 1/2, 1/4; what would leave at an end stays there, so that the sum stays."""
+    padded = np.concatenate((shares[:1], shares, shares[-1:]))
+    inner: Floats = (padded[:-2] + 2 * shares + padded[2:]) / 4
+    return inner
+
+
+# ── Wave ─────────────────────────────────────────────────────────────────────────────────────────
+
 
 _CHUNK = 1 << 17
 _SERIES = 1e-3  # below this epsilon the closed form of the half width cancels

@@ -11,10 +11,10 @@ from scipy import special
 
 from discreet.core import events
 from discreet.core.errors import Unsupported
-from discreet.noise.bounded import BoundedLaplace
+from discreet.noise.bounded_laplace import BoundedLaplace
+from discreet.noise.distribution import Law
 from discreet.noise.gaussian import DiscreteGaussian, RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
-from discreet.noise.law import Law
 
 # Lattices up to this size are summed point by point.
 _LARGEST_SUM = 1 << 20

@@ -1,15 +1,98 @@
-"""Private inputs at the door: whole or real numbers, finite, in range; the shape is remembered."""
+"""Scores of candidates on a common integer scale, with the sensitivity that this leaves."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.core.errors import OutOfDomain
-from discreet.noise.law import Floats, Ints
+from discreet.core._rational import Number
+from discreet.core._validate import count, exponent_below, itself, one_of, positive
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.noise.distribution import Floats, Ints
+
+# ── Sensitivity ──────────────────────────────────────────────────────────────────────────────────
+# Sensitivities at the door: positive, in a named norm, converted between norms explicitly.
+
+
+Norm: TypeAlias = Literal["l1", "l2", "linf"]
+Lattice: TypeAlias = Literal["integers", "reals"]
+"""Where a mechanism's outputs lie."""
+# A root rounded to a double may fall short of the true one by a relative 2**-53.
+_ROOT_ROUNDING = Fraction(1, 1 << 50)
+
+
+def declared(sensitivity: Number) -> Fraction:
+    """A sensitivity as given: a double stands for itself, it was computed, not typed."""
+    positive("sensitivity", sensitivity)
+    return itself("sensitivity", sensitivity)
+
+
+def lattice(on: Lattice | None) -> None:
+    """Refuse any other word for where outputs lie."""
+    if on is not None:
+        one_of("on", on, get_args(Lattice))
+
+
+def l1(sensitivity: Number, *, norm: Norm, dimension: int | None) -> Fraction:
+    """A bound on the L1 sensitivity: times sqrt(d) from L2, times d from the maximum norm."""
+    number = declared(sensitivity)
+    match one_of("norm", norm, get_args(Norm)):
+        case "l1":
+            return number
+        case "l2":
+            return number * _root_up(_dimension(norm, dimension))
+        case "linf":
+            return number * _dimension(norm, dimension)
+
+
+def l2_squared(sensitivity: Number, *, norm: Norm, dimension: int | None) -> Fraction:
+    """A bound on the squared L2 sensitivity: L1 bounds it, times d from the maximum norm."""
+    square = declared(sensitivity) ** 2
+    match one_of("norm", norm, get_args(Norm)):
+        case "l1" | "l2":
+            return square
+        case "linf":
+            return square * _dimension(norm, dimension)
+
+
+def whole(number: Fraction) -> int | None:
+    """The integer it is, or None."""
+    return number.numerator if number.denominator == 1 else None
+
+
+def whole_square(square: Fraction) -> int | None:
+    """The integer that a squared sensitivity is, allowing for the rounding of a square root.
+
+    Whole numbers move by a whole squared distance, so rounding to the integer above is safe.
+    """
+    nearest = round(square)
+    if nearest >= 1 and abs(square - nearest) <= nearest * _ROOT_ROUNDING:
+        return nearest
+    return None
+
+
+def _dimension(norm: str, dimension: int | None) -> int:
+    if dimension is None:
+        raise InvalidArgument(f"dimension is needed to convert a sensitivity in norm {norm!r}.")
+    return count("dimension", dimension)
+
+
+def _root_up(number: int) -> Fraction:
+    """The root, exact for squares, else rounded up."""
+    root = math.isqrt(number)
+    if root * root == number:
+        return Fraction(root)
+    return Fraction(math.isqrt(number << 128) + 1, 1 << 64)
+
+
+# ── Values ───────────────────────────────────────────────────────────────────────────────────────
+# Private inputs at the door: whole or real numbers, finite, in range; the shape is remembered.
+
 
 # Inputs up to here plus saturated noise fit 64 bits, and the sum is clamped to LARGEST_OUTPUT:
 # whatever the input, saturated noise leaves the range, so the release is exactly the clamped sum.
@@ -97,3 +180,51 @@ def clamped(steps: Ints) -> Ints:
     """Steps within the range of a release, in place."""
     np.minimum(steps, LARGEST_OUTPUT, out=steps)
     return np.maximum(steps, -LARGEST_OUTPUT, out=steps)
+
+
+# ── Scores ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Scores as multiples of ``2**exponent``; one unit moves a score by at most ``shift`` steps.
+
+    Rounding half upwards moves two numbers that are ``d`` steps apart to integers at most
+    ``ceil(d)`` apart, so ``shift = ceil(sensitivity / step)`` holds for each score by itself.
+    """
+
+    exponent: int
+    shift: int
+
+    @classmethod
+    def of(cls, sensitivity: Number, *, on: Lattice | None = None) -> Scale:
+        """Whole scores for a whole sensitivity, else a grid of about a millionth of it.
+
+        ``on="reals"`` asks for the grid in any case, ``on="integers"`` for whole scores.
+        """
+        moved = declared(sensitivity)
+        lattice(on)
+        if whole(moved) is not None and on != "reals":
+            return cls(exponent=0, shift=moved.numerator)
+        if on == "integers":
+            raise InvalidArgument(f"on='integers' needs a whole sensitivity, got {sensitivity}.")
+        exponent = exponent_below(moved)
+        return cls(exponent=exponent, shift=math.ceil(moved / Fraction(2) ** exponent))
+
+    @property
+    def step(self) -> float:
+        """Size of a step."""
+        return 2.0**self.exponent
+
+    def read(self, scores: ArrayLike, *, name: str = "scores") -> Ints:
+        """Private scores in steps."""
+        values = read(scores)
+        if len(values.shape) != 1 or values.size == 0:
+            raise OutOfDomain(f"{name} must be a non-empty sequence of numbers.")
+        if values.whole is not None and self.exponent == 0:
+            return values.whole
+        reals = values.doubles
+        check_range(reals, self.step)
+        # floor(x + 1/2) without the rounding of that sum: floor((floor(2x) + 1) / 2).
+        doubled = np.floor(np.ldexp(reals, 1 - self.exponent)).astype(np.int64)
+        return (doubled + 1) >> 1

@@ -15,11 +15,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.core.exact import Enclosure, ceil_div, exp_minus
-from discreet.noise.bits import Bits
-from discreet.noise.law import Floats, Ints
-from discreet.noise.lazy import LazyUniform, invert
-from discreet.noise.uniform import below
+from discreet.core._rational import Enclosure, ceil_div, exp_minus
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits
+from discreet.noise.uniform import LazyUniform, below, invert
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,16 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import count, flag, positive, probability
+from discreet.core._rational import Number
+from discreet.core._validate import count, flag, positive, probability
 from discreet.core.errors import OutOfDomain
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
+from discreet.mechanisms._inputs import Scale, read
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
-from discreet.mechanisms.scores import Scale
-from discreet.mechanisms.values import read
-from discreet.noise.bits import Bits, source_of
+from discreet.noise.distribution import Floats
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.law import Floats
+from discreet.noise.random_source import Bits, source_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

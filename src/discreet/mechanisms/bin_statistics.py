@@ -10,16 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import count, one_of, probability
+from discreet.core._rational import Number, ceil_div
+from discreet.core._validate import count, one_of, probability
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number, ceil_div
 from discreet.core.relation import Relation, trusted
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.column import Column
-from discreet.mechanisms.laplace import laplace
+from discreet.mechanisms.additive import Additive, laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.noise.bits import Bits
-from discreet.noise.law import Floats, Ints
+from discreet.mechanisms.quantiles import Column
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits
 
 Statistic: TypeAlias = Literal["median", "mean", "lower_median", "largest"]
 Empty: TypeAlias = Literal["middle", "lower"]

@@ -17,17 +17,16 @@ from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import count, positive, probability
+from discreet.core._rational import Number
+from discreet.core._validate import count, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
-from discreet.mechanisms.column import Column
+from discreet.mechanisms._inputs import read
+from discreet.mechanisms.data_dependent._smooth_noise import laplace_draw
 from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.mechanisms.quantile import Quantile
-from discreet.mechanisms.smooth_noise import laplace_draw
-from discreet.mechanisms.values import read
-from discreet.noise.bits import Bits, source_of
-from discreet.noise.law import Floats, Ints
+from discreet.mechanisms.quantiles import Column, Quantile
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits, source_of
 
 # A rung of the ladder is this much farther from zero than the one before; this many each way.
 _RATIO = 1 / 16

@@ -18,17 +18,17 @@ from discreet.accounting.calibrate import smallest_scale
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import count, positive, probability
+from discreet.core._rational import Number, exp_minus, round_up
+from discreet.core._validate import count, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.exact import Number, exp_minus, round_up
 from discreet.core.relation import Relation, trusted
-from discreet.mechanisms import divergence
+from discreet.mechanisms import _exact_divergence as divergence
+from discreet.mechanisms._inputs import clamped_sum, read
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
-from discreet.mechanisms.values import clamped_sum, read
-from discreet.noise.bits import Bits, source_of
+from discreet.noise.distribution import Ints
 from discreet.noise.gaussian import LARGEST_TABLE, DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.law import Ints
+from discreet.noise.random_source import Bits, source_of
 
 Noise: TypeAlias = DiscreteLaplace | DiscreteGaussian
 Method: TypeAlias = Literal["laplace", "gaussian"]

@@ -19,15 +19,15 @@ from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import count, flag, positive, probability
+from discreet.core._rational import Number
+from discreet.core._validate import count, flag, positive, probability
 from discreet.core.errors import Unsupported
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
+from discreet.mechanisms._inputs import Scale
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
-from discreet.mechanisms.scores import Scale
-from discreet.noise.bits import Bits, source_of
+from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.law import Floats, Ints
+from discreet.noise.random_source import Bits, source_of
 from discreet.noise.uniform import below, bernoulli_exp, exponential_choice
 
 

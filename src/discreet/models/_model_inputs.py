@@ -2,15 +2,60 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
-from discreet.core.check import finite
-from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core._validate import finite
+from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
+from discreet.ledger.account import Account
+from discreet.noise.random_source import Bits, source_of
+
+# ── Charging ─────────────────────────────────────────────────────────────────────────────────────
+# What every private estimator shares: the account it charges, the bits it draws from.
+
+
+_SHARED = ("account", "bits")
+
+
+class ChargingEstimator(BaseEstimator):
+    """An estimator whose fit may charge an ``account``; ``bits`` are for tests and simulations."""
+
+    account: Account | None
+    bits: Bits | None
+
+    @property
+    def _source(self) -> Bits:
+        """Where the noise of a fit comes from."""
+        return source_of(self.bits)
+
+    def __sklearn_clone__(self) -> Self:
+        """An unfitted copy; the account and the bits are shared, not copied."""
+        return type(self)(
+            **{
+                name: value if name in _SHARED else copy.deepcopy(value)
+                for name, value in self.get_params(deep=False).items()
+            }
+        )
+
+
+# ── Extra ────────────────────────────────────────────────────────────────────────────────────────
+# Imported first by what needs scikit-learn: says which extra is missing.
+
+
+try:
+    import sklearn as _  # noqa: F401 - only whether it is there
+except ModuleNotFoundError:
+    raise Unsupported("These models need scikit-learn: pip install 'discreet[models]'.") from None
+
+
+# ── Inputs ───────────────────────────────────────────────────────────────────────────────────────
+
 
 Floats: TypeAlias = NDArray[np.float64]
 Bounds: TypeAlias = Any

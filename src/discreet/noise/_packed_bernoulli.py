@@ -17,12 +17,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.core.check import probability
+from discreet.core._rational import Enclosure, Number, Real, ceil_div
+from discreet.core._validate import probability
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Enclosure, Number, Real, ceil_div
-from discreet.noise.bits import Bits, Words
-from discreet.noise.law import sized
-from discreet.noise.lazy import LazyUniform
+from discreet.noise.distribution import sized
+from discreet.noise.random_source import Bits, Words
+from discreet.noise.uniform import LazyUniform
 
 Packed: TypeAlias = NDArray[np.uint8]
 """Rows of bits, eight to a byte, the first in the lowest place; bits past the end are zero."""

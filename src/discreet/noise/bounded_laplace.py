@@ -10,13 +10,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count, positive
+from discreet.core._rational import Enclosure, Number, ceil_div, exp_minus
+from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus
-from discreet.noise.bits import Bits, Words
-from discreet.noise.exponential import CHUNK, LARGEST_SCALE
-from discreet.noise.law import Floats, Ints, Law, floats, sized
-from discreet.noise.lazy import LazyUniform, invert
+from discreet.noise.distribution import Floats, Ints, Law, floats, sized
+from discreet.noise.laplace import CHUNK, LARGEST_SCALE
+from discreet.noise.random_source import Bits, Words
+from discreet.noise.uniform import LazyUniform, invert
 
 # Sums of more terms than this are integrals with a correction.
 _LONGEST_SUM = 1 << 18

@@ -9,10 +9,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.core.check import count, probability
+from discreet.core._rational import Enclosure
+from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Enclosure
-from discreet.noise.bits import Bits
+from discreet.noise.random_source import Bits
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]

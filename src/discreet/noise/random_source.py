@@ -17,7 +17,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.core.check import count as checked_count
+from discreet.core._validate import count as checked_count
 from discreet.core.errors import InvalidArgument
 
 Words: TypeAlias = NDArray[np.uint64]

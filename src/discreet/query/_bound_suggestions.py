@@ -10,9 +10,9 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.noise.distribution import Law
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.law import Law
 
 LARGEST = 40
 """Without a declared range, values are looked for up to this power of two,"""

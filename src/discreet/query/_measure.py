@@ -1,29 +1,119 @@
-"""What must be measured to answer a question: vectors of exact integers, and how far they move.
+"""Who pays for what: questions that need the same integers measure them once, and share the cost.
 
-Every part is a whole combination of sums over the same rows: the number of rows, the sum of the
-codes, and the sum of their squares. Means and variances are measured around the middle of the
-declared bounds, which halves their sensitivity.
+Parts are named by anything hashable. A question that shares no part with another keeps its portion
+of the budget to itself.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import log
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import Relation, trusted
-from discreet.data import plan as data
+from discreet.data import program as data
+from discreet.data._integer_ops import Binary, Const, Divide
 from discreet.data.expression import Bounded, Expression
-from discreet.data.plan import Plan
-from discreet.data.schema import Schema
-from discreet.queries.ask import Kind, Query
-from discreet.queries.budget import Move
-from discreet.queries.passes import Pass
+from discreet.data.program import Aggregate, Key, Limits, Plan
+from discreet.data.schema import INT64, Schema
+from discreet.query._quantile_tree import Shape, best_shape, spread
+from discreet.query.budget import Budget, Move
+from discreet.query.builders import Kind, Method, Query
+
+# ── Passes ───────────────────────────────────────────────────────────────────────────────────────
+# Passes over the data: questions about the same rows and groups are collected together.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What is declared about a table: columns, whose a row is, limits, who is protected."""
+
+    schema: Schema
+    unit: str | None = None
+    limits: Limits = field(default_factory=Limits)
+    relation: Relation = Relation.ADD_REMOVE
+
+
+class Pass:
+    """Aggregates over the same rows and groups; equal ones are computed once."""
+
+    def __init__(self, setting: Setting, query: Query, *, bins: Expression | None) -> None:
+        self.setting = setting
+        self._bins = bins
+        self._where: Expression | None = query.where
+        self._by: Mapping[str, Expression] = query.by
+        self._keys: tuple[Key, ...] | None = query.keys
+        self._rest = query.rest
+        self._limits = query.limits.over(setting.limits)
+        self._names: dict[object, str] = {}
+        self._aggregates: dict[str, Aggregate] = {}
+
+    def name(self, aggregate: Aggregate) -> str:
+        """The name under which the engine will return this aggregate."""
+        codes = tuple(one.bind(self.setting.schema).code for one in aggregate.factors)
+        name = self._names.setdefault(
+            (aggregate.kind, codes), f"{aggregate.kind} {len(self._names)}"
+        )
+        self._aggregates.setdefault(name, aggregate)
+        return name
+
+    def plan(self) -> Plan:
+        """What the engine is asked."""
+        return Plan(
+            schema=self.setting.schema,
+            aggregates=self._aggregates,
+            unit=self.setting.unit,
+            where=self._where,
+            by=self._by or None,
+            keys=self._keys,
+            limits=self._limits,
+            bins=self._bins,
+            other=self._rest,
+        )
+
+
+class Passes:
+    """The passes of a design, in the order in which they are first needed."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._places: dict[object, int] = {}
+        self._passes: list[Pass] = []
+
+    def place(self, query: Query, *, bins: Expression | None = None) -> int:
+        """The number of the pass that collects a question, in bins of each group or not."""
+        schema = self._setting.schema
+        cut = None if bins is None else bins.bind(schema)
+        where = None if query.where is None else query.where.bind(schema).code
+        by = tuple((name, one.bind(schema)) for name, one in query.by.items())
+        rows = (where, by, query.keys, query.rest, cut, query.limits.over(self._setting.limits))
+        place = self._places.setdefault(rows, len(self._passes))
+        if place == len(self._passes):
+            self._passes.append(Pass(self._setting, query, bins=bins))
+        return place
+
+    def __getitem__(self, place: int) -> Pass:
+        return self._passes[place]
+
+    def plans(self) -> tuple[Plan, ...]:
+        """All of them, frozen."""
+        return tuple(one.plan() for one in self._passes)
+
+
+# ── Parts ────────────────────────────────────────────────────────────────────────────────────────
+# What must be measured to answer a question: vectors of exact integers, and how far they move.
+#
+# Every part is a whole combination of sums over the same rows: the number of rows, the sum of the
+# codes, and the sum of their squares. Means and variances are measured around the middle of the
+# declared bounds, which halves their sensitivity.
+
 
 _LARGEST_MOVE = 1 << 30
 """Sums that move further are divided by a public power of two first: noise needs no finer grid."""
@@ -232,3 +322,244 @@ def measured(part: Part, sums: Mapping[str, NDArray[Any]], *, shift: int) -> NDA
 def _positive(l1: int, l2_squared: int) -> Move:
     """A value that cannot move at all is treated as one that moves by one."""
     return Move(l1=max(l1, 1), l2_squared=max(l2_squared, 1))
+
+
+# ── Bins ─────────────────────────────────────────────────────────────────────────────────────────
+# Ranks of values: public bins of a declared range, and what is measured on their counts.
+#
+# An engine counts rows in each bin of each group. A tree of such counts answers all quantiles; a
+# choice of one bin by its rank answers one.
+
+
+_MOST_BINS = 1 << 16
+_FINE, _ENTRIES = 1024, 1 << 20
+_TAIL = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bins:
+    """The codes ``lower .. upper`` in ``many`` bins of ``width``; the last may be shorter."""
+
+    lower: int
+    upper: int
+    exponent: int
+    width: int
+
+    @property
+    def many(self) -> int:
+        """How many bins there are."""
+        return (self.upper - self.lower) // self.width + 1
+
+
+def settled(query: Query, *, setting: Setting, budget: Budget) -> Query:
+    """The question with its bins, its method and its tree, all from public facts.
+
+    By default there are 1024 bins, fewer with many groups (but at least 64). The tree's branching
+    has the least variance; the method is the one with the smaller bound on the rank error.
+    """
+    if not query.levels:
+        return query
+    plain = Plan(
+        schema=setting.schema,
+        aggregates={"rows": data.count()},
+        unit=setting.unit,
+        where=query.where,
+        by=query.by or None,
+        keys=query.keys,
+        limits=query.limits.over(setting.limits),
+    )
+    groups = plain.program().size
+    bins = query.bins or max(64, min(_FINE, 1 << (_ENTRIES // groups).bit_length() - 1))
+    query = replace(query, bins=bins)
+    many = bins_of(query, setting.schema).many
+    if many > _MOST_BINS:
+        raise InvalidArgument(f"bins must be at most 2**16, got {bins}.")
+    gaussian = budget.epsilon is None or budget.delta is not None
+    shape = best_shape(many, gaussian=gaussian)
+    by_tree, by_choice = _rank_errors(query, shape, plain, setting.relation, gaussian=gaussian)
+    method: Method = query.method or ("tree" if by_tree <= by_choice else "exponential")
+    return replace(query, method=method, branching=shape.branching)
+
+
+def _rank_errors(
+    query: Query, shape: Shape, plan: Plan, relation: Relation, *, gaussian: bool
+) -> tuple[float, float]:
+    """Bounds of the rank error by tree and by choice at epsilon 1 (or rho 1/2), for comparison."""
+    reach, size = plan.reach("rows"), plan.program().size
+    worst = float(max(max(q, 1 - q) for q in query.levels))
+    twice = 1 if relation is Relation.ADD_REMOVE else 2
+    moved = min(twice * worst * reach.rows, size * reach.rows_per_group)
+    many, height = len(query.levels), shape.height
+    noise = height * twice * reach.l2_squared if gaussian else 2 * (height * twice * reach.l1) ** 2
+    errors = spread(shape, [float(noise)] * height, target=0.5).variance.max()
+    price = 0.5 * many**0.5 if gaussian else float(many)
+    by_choice = 2 * moved * price * log(shape.leaves / _TAIL)
+    return float((2 * errors * log(2 * shape.leaves / _TAIL)) ** 0.5), by_choice
+
+
+def bins_of(query: Query, schema: Schema) -> Bins:
+    """The bins of a question whose number of bins is settled (see `settled`)."""
+    if query.value is None or query.bins is None:
+        raise InvalidArgument("value must name the column whose quantiles are asked.")
+    value = query.value.bind(schema)
+    if value.kind != "number":
+        raise InvalidArgument(f"{query.kind} takes a number, {query.value!r} is none.")
+    span = value.upper - value.lower + 1
+    if span > INT64:
+        raise Unsupported(f"{query.kind} of a range beyond 2**63 steps: clip, or use a wider grid.")
+    width = -(-span // query.bins)
+    return Bins(lower=value.lower, upper=value.upper, exponent=value.exponent, width=width)
+
+
+def in_bins(query: Query, schema: Schema) -> Expression | None:
+    """The bin of a row, for questions that need one."""
+    if not query.levels or query.value is None:
+        return None
+    bins, inner = bins_of(query, schema), query.value
+
+    def bind(known: Schema) -> Bounded:
+        shifted = Binary("-", inner.bind(known).code, Const(bins.lower))
+        code = Divide(shifted, Const(bins.width), 0)
+        return Bounded(code=code, lower=0, upper=bins.many - 1, kind="number")
+
+    return Expression(bind, text=f"bin of {inner!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks(Part):
+    """Counts of blocks of ``block`` bins, out of ``bins`` in each group."""
+
+    bins: int
+    block: int
+
+    @property
+    def per_group(self) -> int:
+        """Entries in each group."""
+        return -(-self.bins // self.block)
+
+    def exact(self, sums: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+        """The private counts, group by group."""
+        counts = sums[self.terms[0][1]].reshape(-1, self.bins)
+        return np.add.reduceat(counts, np.arange(0, self.bins, self.block), axis=1).ravel()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranks(Part):
+    """How well each of ``bins`` bins holds the ``level`` quantile of its group: a score.
+
+    With level a / d the score of bin k is ``-max(0, d C_{k-1} - a n + 1, a n - d C_k)``: zero for
+    the one bin that holds the quantile, else minus d times the distance in rank. A row adds
+    ``d - a`` or ``-a`` to each ``d C_k - a n``, so a score moves by no more than these do.
+    """
+
+    bins: int
+    level: Fraction
+
+    def exact(self, sums: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+        """Private scores: one row for each group."""
+        a, d = self.level.numerator, self.level.denominator
+        counts = np.cumsum(sums[self.terms[0][1]].reshape(-1, self.bins), axis=1)
+        above = d * counts - a * counts[:, -1:]
+        # Nothing lies below the first bin.
+        before = np.concatenate([-a * counts[:, -1:], above[:, :-1]], axis=1)
+        return np.asarray(-np.maximum(0, np.maximum(before + 1, -above)))
+
+
+def rank_parts_of(query: Query, collected: Pass) -> tuple[Part, ...]:
+    """What must be measured for quantiles, in the order that `Quantiles` reads it."""
+    bins = bins_of(query, collected.setting.schema)
+    terms = ((1, collected.name(data.count())),)
+    if query.method == "exponential":
+        return tuple(
+            Ranks(
+                name=f"rank of the {float(q):g} quantile",
+                terms=terms,
+                lower=-q.numerator,
+                upper=q.denominator - q.numerator,
+                bins=bins.many,
+                level=q,
+            )
+            for q in query.levels
+        )
+    shape = Shape(leaves=bins.many, branching=query.branching or 2)
+    return tuple(
+        Blocks(
+            name=f"rows in blocks of {shape.block(level)} bins",
+            terms=terms,
+            lower=0,
+            upper=1,
+            bins=bins.many,
+            block=shape.block(level),
+        )
+        for level in range(shape.height)
+    )
+
+
+# ── Sharing ──────────────────────────────────────────────────────────────────────────────────────
+
+
+P = TypeVar("P", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim(Generic[P]):
+    """A question's parts, its portion of the budget, and the least that each part must get."""
+
+    parts: tuple[P, ...]
+    portion: Fraction
+    least: Fraction
+
+
+def share_out(claims: Sequence[Claim[P]]) -> dict[P, Fraction] | None:
+    """The share of each part, or None if the claims cannot all be met.
+
+    Theorem: the shares sum to the portions; each part gets at least what any of its questions
+        claims for it. If each claims ``portion / number of its parts`` this is always possible, and
+        then no question gets more noise than it would alone.
+    Proof: in a component of questions that share parts, shares are ``max(least, factor * largest
+        portion)`` with the factor for which they sum to the component's portions; it exists iff the
+        least claims sum to no more than that. The largest claim for each part is a claim of one
+        question, and the claims of a question sum to its portion.
+    Source: docs/theory/queries.md.
+    Needs: positive portions.
+    """
+    found: dict[P, Fraction] = {}
+    for component in _components(claims):
+        whole = sum((claim.portion for claim in component), start=Fraction(0))
+        wanted: dict[P, Fraction] = {}
+        least: dict[P, Fraction] = {}
+        for claim in component:
+            for part in claim.parts:
+                wanted[part] = max(wanted.get(part, claim.portion), claim.portion)
+                least[part] = max(least.get(part, claim.least), claim.least)
+        if sum(least.values()) > whole:
+            return None
+        found.update(_filled(whole, wanted, least))
+    return found
+
+
+def _filled(
+    whole: Fraction, wanted: dict[P, Fraction], least: dict[P, Fraction]
+) -> dict[P, Fraction]:
+    """Shares in proportion to ``wanted``, raised to ``least`` where they would fall below."""
+    raised: dict[P, Fraction] = {}
+    while True:
+        free = {part: want for part, want in wanted.items() if part not in raised}
+        left = whole - sum(raised.values(), start=Fraction(0))
+        factor = left / sum(free.values(), start=Fraction(0)) if free else Fraction(0)
+        short = [part for part, want in free.items() if factor * want < least[part]]
+        if not short:
+            return raised | {part: factor * want for part, want in free.items()}
+        raised |= {part: least[part] for part in short}
+
+
+def _components(claims: Sequence[Claim[P]]) -> list[list[Claim[P]]]:
+    """Claims that are linked by common parts, directly or through others."""
+    groups: list[tuple[set[P], list[Claim[P]]]] = []
+    for claim in claims:
+        parts = set(claim.parts)
+        linked = [group for group in groups if group[0] & parts]
+        groups = [group for group in groups if not group[0] & parts]
+        members = [member for group in linked for member in group[1]]
+        groups.append((parts.union(*(group[0] for group in linked)), [*members, claim]))
+    return [members for _, members in groups]

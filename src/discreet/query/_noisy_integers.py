@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.core.canonical import read_ratio
+from discreet.core.canonical_json import read_ratio
 from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.noise.distribution import Law
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.law import Law
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

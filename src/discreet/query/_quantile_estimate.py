@@ -11,12 +11,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.core._rational import round_down, round_up
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.exact import round_down, round_up
-from discreet.noise.law import Law
-from discreet.queries.ask import Method
-from discreet.queries.noisy import Noisy
-from discreet.queries.tree import Floats, Shape, Spread, leaves_of, parameter, reach, spread
+from discreet.noise.distribution import Law
+from discreet.query._noisy_integers import Noisy
+from discreet.query._quantile_tree import Floats, Shape, Spread, leaves_of, parameter, reach, spread
+from discreet.query.builders import Method
 
 Places: TypeAlias = NDArray[np.intp]
 _ROUNDING = 2.0**-36

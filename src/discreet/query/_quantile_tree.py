@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core.errors import Unsupported
+from discreet.noise.distribution import Law
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.law import Law
 
 Floats: TypeAlias = NDArray[np.float64]
 _STEPS = 256

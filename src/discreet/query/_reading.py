@@ -7,13 +7,13 @@ from dataclasses import asdict
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from discreet.core import check
+from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
-from discreet.queries import estimate
-from discreet.queries.covariance import Pair
-from discreet.queries.noisy import Noisy
-from discreet.queries.parts import Scale
-from discreet.queries.quantiles import Quantiles
+from discreet.query import _estimate as estimate
+from discreet.query._estimate import Pair
+from discreet.query._measure import Scale
+from discreet.query._noisy_integers import Noisy
+from discreet.query._quantile_estimate import Quantiles
 
 Reading: TypeAlias = Scale | Pair | Quantiles
 

@@ -10,36 +10,42 @@ from typing import Any
 from numpy.typing import NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import check
+from discreet.core import _validate as check
+from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
-from discreet.data.plan import Key, Plan
+from discreet.data.program import Key, Plan
 from discreet.data.schema import Schema
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.selection import Exponential
-from discreet.noise.bits import Bits
-from discreet.noise.law import Law
-from discreet.queries.ask import Query
-from discreet.queries.bins import Ranks, bins_of, in_bins, rank_parts_of, settled
-from discreet.queries.budget import Budget, Move, Noise
-from discreet.queries.covariance import Pair
-from discreet.queries.noisy import Noisy
-from discreet.queries.parts import (
+from discreet.noise.distribution import Law
+from discreet.noise.random_source import Bits
+from discreet.query._estimate import Pair
+from discreet.query._measure import (
+    Claim,
     Part,
+    Passes,
+    Ranks,
     Scale,
+    Setting,
+    bins_of,
     bounds,
     coarsened,
     entries_of,
+    in_bins,
     measured,
     move_of,
     other_parts_of,
     parts_of,
+    rank_parts_of,
+    settled,
+    share_out,
 )
-from discreet.queries.passes import Passes, Setting
-from discreet.queries.quantiles import Quantiles
-from discreet.queries.reading import Reading
-from discreet.queries.sharing import Claim, share_out
+from discreet.query._noisy_integers import Noisy
+from discreet.query._quantile_estimate import Quantiles
+from discreet.query._reading import Reading
+from discreet.query.budget import Budget, Move, Noise
+from discreet.query.builders import Query
 
 __all__ = ["Design", "Measurement", "Question", "Setting", "design", "join"]
 

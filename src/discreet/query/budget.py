@@ -10,14 +10,13 @@ from typing import TypeAlias
 
 from discreet.accounting.calibrate import smallest_scale
 from discreet.accounting.conversion import gaussian_sigma
-from discreet.core import check, events
+from discreet.core import _validate as check
+from discreet.core import events
+from discreet.core._rational import Number, root_down
 from discreet.core.errors import InvalidArgument
 from discreet.core.events import Event
-from discreet.core.exact import Number, root_down
 from discreet.core.relation import Relation
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.gaussian import gaussian
-from discreet.mechanisms.laplace import laplace
+from discreet.mechanisms.additive import Additive, gaussian, laplace
 from discreet.mechanisms.selection import Exponential, exponential
 
 Noise: TypeAlias = Additive | Exponential

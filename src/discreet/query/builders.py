@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Literal, TypeAlias, get_args
 
-from discreet.core import check
+from discreet.core import _validate as check
+from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
 from discreet.data.expression import Expression, col
-from discreet.data.plan import Key, Limits
-from discreet.queries.keys import Keys, KeySet, chosen, keys
+from discreet.data.program import Key, Limits
+from discreet.query.key_sets import Keys, KeySet, chosen, keys
 
 Kind: TypeAlias = Literal[
     "count", "units", "sum", "mean", "variance", "covariance", "median", "quantiles"

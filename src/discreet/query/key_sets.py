@@ -6,9 +6,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from discreet.core import check
+from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
-from discreet.data.plan import Key
+from discreet.data.program import Key
 from discreet.data.schema import Label
 
 
@@ -47,7 +47,7 @@ def keys(source: object, *, columns: Sequence[str] = (), other: bool = False) ->
     With ``other`` the rows of all keys that are not among them count in one last group.
     """
     if names := (columns,) if isinstance(columns, str) else check.listed("columns", columns):
-        from discreet.data.public import listed_keys  # noqa: PLC0415 - engines are slow to import
+        from discreet.data.public_tables import listed_keys  # noqa: PLC0415 - engines are slow to import
 
         return KeySet(keys=listed_keys(source, columns=names), names=names, other=other)
     if isinstance(source, Keyed):

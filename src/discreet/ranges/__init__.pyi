@@ -1,11 +1,19 @@
-from discreet.queries.ranges import grid, workload
-from discreet.queries.ranges.coarse import coarsened, merged, suggested_cells
-from discreet.queries.ranges.domain import bins, dates, integers, ordered
-from discreet.queries.ranges.grid_question import plan_grid
-from discreet.queries.ranges.grid_release import GridRelease
-from discreet.queries.ranges.question import plan_ranges
-from discreet.queries.ranges.release import RangeRelease
-from discreet.queries.ranges.stream_plan import plan_stream
+from discreet.ranges import workload
+from discreet.ranges.domain import (
+    bins,
+    coarsened,
+    dates,
+    integers,
+    merged,
+    ordered,
+    suggested_cells,
+)
+from discreet.ranges.grid import domain as grid
+from discreet.ranges.grid.release import GridRelease
+from discreet.ranges.grid.table_query import plan_grid
+from discreet.ranges.release import RangeRelease
+from discreet.ranges.stream.plan import plan_stream
+from discreet.ranges.table_query import plan_ranges
 
 __all__ = [
     "GridRelease",

@@ -1,27 +1,76 @@
-"""Noisy integers of a structure: what a release of ranges and one of a grid have in common."""
+"""How wide the intervals of answers are, before anything is released."""
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import canonical
+from discreet.core import canonical_json as canonical
 from discreet.core.errors import InvalidArgument
-from discreet.noise.law import Floats, Ints
-from discreet.queries.noisy import law_content, read_law
-from discreet.queries.ranges import tails
-from discreet.queries.ranges.boxes import Boxes
-from discreet.queries.ranges.content import packed, unpacked
-from discreet.queries.ranges.domain import Domain
-from discreet.queries.ranges.grid import Grid
-from discreet.queries.ranges.strategy import Contribution, Strategy
-from discreet.queries.ranges.tails import Law
+from discreet.noise.distribution import Floats, Ints, floats
+from discreet.query._noisy_integers import law_content, read_law
+from discreet.ranges import _noise_tails as tails
+from discreet.ranges._noise_tails import Law
+from discreet.ranges.domain import Domain
+from discreet.ranges.grid.box_strategy import Boxes
+from discreet.ranges.grid.domain import Grid
+from discreet.ranges.strategies import explicit_matrix as dense
+from discreet.ranges.strategies import weighted_sums as sums
+from discreet.ranges.strategies.base import Contribution, Strategy
+from discreet.ranges.strategies.haar import Haar
+from discreet.ranges.strategies.hierarchical import Blocks
+from discreet.ranges.strategies.square_root import Roots
+
+# ── Content ──────────────────────────────────────────────────────────────────────────────────────
+# Structures, noise and measurements as JSON, and back.
+
+
+def packed(group: Ints) -> str:
+    """Integers as text: compressed, then base64."""
+    return base64.b64encode(zlib.compress(group.astype("<i8").tobytes(), 1)).decode("ascii")
+
+
+def unpacked(text: str) -> Ints:
+    """The inverse of ``packed``."""
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<i8").astype(np.int64)
+
+
+def read_strategy(content: dict[str, Any]) -> Strategy:
+    """The structure of its JSON."""
+    match content["kind"]:
+        case "blocks":
+            return Blocks(
+                size=content["size"],
+                sizes=tuple(content["sizes"]),
+                shares=tuple(Fraction(share) for share in content["shares"]),
+                total=content["total"],
+            )
+        case "haar":
+            shares = tuple(Fraction(share) for share in content["shares"])
+            return Haar(size=content["size"], shares=shares, total=content["total"])
+        case "roots":
+            return Roots(size=content["size"], normalised=content["normalised"])
+        case "dense":
+            return dense.read(content)
+        case "sums":
+            return sums.read(content)
+        case _:
+            raise InvalidArgument("text must be a release of ranges; its structure is unknown.")
+
+
+# ── Measured ─────────────────────────────────────────────────────────────────────────────────────
+# Noisy integers of a structure: what a release of ranges and one of a grid have in common.
+
 
 VERSION = 1
 
@@ -132,3 +181,38 @@ class Measured(ABC):
     def _quick(self, variance: Floats, tail: float) -> Floats:
         largest = self.strategy.largest_weights(self._noise)
         return tails.quick(self.laws, largest, variance, tail) + self._rounding
+
+
+# ── Widths ───────────────────────────────────────────────────────────────────────────────────────
+
+
+_CLOSE = 1000
+_MOST_TERMS = 1 << 20
+"""The close bound is for so many ranges, and weights of noise in all of them."""
+
+
+def half_widths(
+    strategy: Strategy, laws: Sequence[Law], a: Ints, b: Ints, *, tail: float
+) -> Floats:
+    """Half-widths that the noise of ranges of cells ``a .. b`` leaves with probability ``tail``.
+
+    Theorem: each noise stays within its half-width with probability at least ``1 - tail``.
+    Proof: `tails.quick`, `tails.normal` and `tails.close` are valid, and so is the smallest.
+    Source: docs/theory/ranges.md.
+    """
+    noise = tails.variances(laws)
+    variance = strategy.variance(a, b, noise)
+    width = tails.quick(laws, strategy.largest_weights(noise), variance, tail)
+    if tails.fine(laws):
+        return np.minimum(width, tails.normal(laws, np.sqrt(variance), tail))
+    ends = list(zip(np.ravel(a).tolist(), np.ravel(b).tolist(), strict=True))
+    if not 0 < len(ends) <= _CLOSE:
+        return width
+    first = strategy.terms(*ends[0], noise)
+    if len(ends) * sum(len(weights) for weights, _ in first) > _MOST_TERMS:
+        return width
+    close = [
+        tails.close(laws, strategy.terms(p, q, noise), float(v), tail)
+        for (p, q), v in zip(ends, np.ravel(variance), strict=True)
+    ]
+    return floats(np.minimum(width, np.reshape(close, np.shape(width))))

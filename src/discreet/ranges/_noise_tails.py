@@ -15,10 +15,10 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from discreet.core.errors import Unsupported
+from discreet.noise.distribution import Floats, floats
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.law import Floats, floats
-from discreet.queries.ranges.strategy import Terms
+from discreet.ranges.strategies.base import Terms
 
 Law: TypeAlias = DiscreteLaplace | DiscreteGaussian
 _FINE = 1 << 10

@@ -10,24 +10,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import check, events
+from discreet.core import _validate as check
+from discreet.core import events
 from discreet.core.errors import OutOfDomain
 from discreet.core.relation import Relation
 from discreet.mechanisms.additive import Additive
-from discreet.noise.bits import Bits, source_of
+from discreet.noise.distribution import Floats, Ints
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.law import Floats, Ints
-from discreet.queries.budget import Budget, Noise
-from discreet.queries.ranges import tails
-from discreet.queries.ranges.boxes import Boxes
-from discreet.queries.ranges.domain import Domain
-from discreet.queries.ranges.noise import Family, spent
-from discreet.queries.ranges.release import RangeRelease
-from discreet.queries.ranges.strategy import Contribution, Strategy
-from discreet.queries.ranges.tails import Law
-from discreet.queries.ranges.widths import half_widths
-from discreet.queries.ranges.workload import Workload
+from discreet.noise.random_source import Bits, source_of
+from discreet.query.budget import Budget, Noise
+from discreet.ranges import _noise_tails as tails
+from discreet.ranges._measurements import half_widths
+from discreet.ranges._noise_tails import Law
+from discreet.ranges.domain import Domain
+from discreet.ranges.grid.box_strategy import Boxes
+from discreet.ranges.release import RangeRelease
+from discreet.ranges.strategies.base import Contribution, Family, Strategy, spent
+from discreet.ranges.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True)

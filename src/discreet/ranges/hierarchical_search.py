@@ -18,23 +18,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import check, events
+from discreet.core import _validate as check
+from discreet.core import events
+from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
-from discreet.data.bounded import OPEN, Bounded
-from discreet.data.code import Bin
+from discreet.data._integer_ops import OPEN, Bin, Bounded
 from discreet.data.expression import Expression
-from discreet.data.plan import Limits, Plan
+from discreet.data.program import Limits, Plan
 from discreet.data.schema import INT64, Label
-from discreet.noise.bits import Bits
-from discreet.noise.law import Ints
-from discreet.queries.ask import Value, as_expression, plainly, quantiles
-from discreet.queries.budget import Budget, Noise
-from discreet.queries.passes import Setting
-from discreet.queries.ranges import tails
-from discreet.queries.ranges.design import law_of
-from discreet.queries.ranges.question import contribution_of, counting, limited
-from discreet.queries.ranges.strategy import Contribution, group_move
+from discreet.noise.distribution import Ints
+from discreet.noise.random_source import Bits
+from discreet.query._measure import Setting
+from discreet.query.budget import Budget, Noise
+from discreet.query.builders import Value, as_expression, plainly, quantiles
+from discreet.ranges import _noise_tails as tails
+from discreet.ranges._strategy_design import law_of
+from discreet.ranges.strategies.base import Contribution, group_move
+from discreet.ranges.table_query import contribution_of, counting, limited
 
 FANS = (4, 8, 16, 32, 64)
 Block = tuple[int, int]

@@ -4,30 +4,115 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
-from discreet.core import check
+from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation, trusted
-from discreet.noise.law import Floats, Ints
-from discreet.queries.budget import Budget
-from discreet.queries.ranges import dense
-from discreet.queries.ranges.aware_plan import Aware, listed_names
-from discreet.queries.ranges.aware_plan import data_aware as aware
-from discreet.queries.ranges.blocks import flat, tree
-from discreet.queries.ranges.design import RangeDesign
-from discreet.queries.ranges.domain import Domain
-from discreet.queries.ranges.grid import Grid, product
-from discreet.queries.ranges.haar import haar, optimal_haar
-from discreet.queries.ranges.listing import Candidate, table
-from discreet.queries.ranges.noise import Price, families, price
-from discreet.queries.ranges.optimise import optimal_blocks
-from discreet.queries.ranges.roots import Roots
-from discreet.queries.ranges.strategy import Contribution, Strategy
-from discreet.queries.ranges.sums_optimise import LARGEST, optimal_sums
-from discreet.queries.ranges.workload import Lengths, Listed, Workload, listed
+from discreet.noise.distribution import Floats, Ints
+from discreet.query.budget import Budget
+from discreet.ranges._strategy_design import Design, RangeDesign
+from discreet.ranges.domain import Domain
+from discreet.ranges.grid.domain import Grid, GridWorkload, product
+from discreet.ranges.strategies import explicit_matrix as dense
+from discreet.ranges.strategies.base import Contribution, Price, Strategy, families, price
+from discreet.ranges.strategies.data_dependent import MOST_CELLS, Dawa, Mwem
+from discreet.ranges.strategies.haar import haar, optimal_haar
+from discreet.ranges.strategies.hierarchical import flat, optimal_blocks, tree
+from discreet.ranges.strategies.square_root import Roots
+from discreet.ranges.strategies.weighted_sums import LARGEST, optimal_sums
+from discreet.ranges.workload import Lengths, Listed, Workload, listed
+
+# ── Aware plan ───────────────────────────────────────────────────────────────────────────────────
+# Data-aware mechanisms that a planner may offer, on request only: their error is not known.
+
+
+Aware: TypeAlias = Dawa | Mwem
+
+
+def data_aware(
+    grid: Grid,
+    workload: GridWorkload,
+    budget: Budget,
+    *,
+    relation: Relation,
+    contribution: Contribution,
+) -> tuple[Aware, ...]:
+    """What fits the grid: DAWA on one axis, MWEM if its workload can be listed."""
+    if budget.epsilon is None or budget.delta is not None:
+        raise InvalidArgument("data_aware needs a pure budget: epsilon alone.")
+    found: list[Aware] = []
+    if len(grid.domains) == 1 and grid.size <= MOST_CELLS:
+        found.append(
+            Dawa(
+                domain=grid.domains[0],
+                budget=budget,
+                relation=relation,
+                contribution=contribution,
+            )
+        )
+    with suppress(InvalidArgument):  # too many rectangles to choose from
+        found.append(
+            Mwem(
+                grid=grid,
+                workload=workload,
+                budget=budget,
+                relation=relation,
+                contribution=contribution,
+            )
+        )
+    return tuple(found)
+
+
+def listed_names(offers: tuple[Aware, ...]) -> list[str]:
+    """One line for each, below a table."""
+    return [f"{offer.describe()}, laplace noise" for offer in offers]
+
+
+# ── Listing ──────────────────────────────────────────────────────────────────────────────────────
+# Structures that a planner compares, and how a comparison is written below each other.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A structure with its noise, and its error over the workload."""
+
+    design: Design
+    noise: Floats
+    mean: float
+    """Mean variance over the workload."""
+
+    @property
+    def rmse(self) -> float:
+        """The root of the mean squared error."""
+        return math.sqrt(self.mean)
+
+    @property
+    def name(self) -> str:
+        """Structure and noise in a few words."""
+        return self.design.describe()
+
+
+def table(lines: list[list[str]], *, words: int = 1) -> list[str]:
+    """Columns below each other: so many of words, to the left, then numbers, to the right."""
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    return [
+        "  ".join(
+            [
+                *map(str.ljust, line[:words], widths[:words]),
+                *map(str.rjust, line[words:], widths[words:]),
+            ]
+        )
+        for line in lines
+    ]
+
+
+# ── Plan ─────────────────────────────────────────────────────────────────────────────────────────
+
 
 BRANCHINGS = (2, 4, 8, 16, 32)
 _SMALL_GAUSSIAN = 1024
@@ -184,7 +269,7 @@ def _aware(
     contribution: Contribution,
 ) -> tuple[Aware, ...]:
     grid = Grid(domains=(domain,))
-    return aware(grid, product(workload), budget, relation=relation, contribution=contribution)
+    return data_aware(grid, product(workload), budget, relation=relation, contribution=contribution)
 
 
 def _candidate(

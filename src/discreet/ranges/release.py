@@ -2,22 +2,105 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.core import check
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import _validate as check
+from discreet.core import canonical_json as canonical
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
-from discreet.noise.law import Floats, Ints, floats
-from discreet.queries.ranges import domain, polish
-from discreet.queries.ranges.answers import RangeAnswers, plain
-from discreet.queries.ranges.content import read_strategy
-from discreet.queries.ranges.domain import Domain, span
-from discreet.queries.ranges.measured import Measured
-from discreet.queries.ranges.strategy import Strategy
-from discreet.queries.ranges.widths import half_widths
+from discreet.noise.distribution import Floats, Ints, floats
+from discreet.ranges import _range_answers as polish
+from discreet.ranges import domain
+from discreet.ranges._measurements import Measured, half_widths, read_strategy
+from discreet.ranges._range_answers import RangeAnswers, plain
+from discreet.ranges.domain import Domain, span
+from discreet.ranges.grid.domain import Grid, corners, read_grid, signed_sums
+from discreet.ranges.strategies.base import Strategy
+
+# ── Aware ────────────────────────────────────────────────────────────────────────────────────────
+# Releases whose error depends on the data: answers without a standard deviation.
+
+
+VERSION = 1
+NO_PRIOR_ERROR = "no prior error: it depends on the data, and no interval can be given"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AwareRelease:
+    """Estimates of the cells of a grid by a mechanism that adapts to the data.
+
+    Part of the error is a bias that nobody can state without the data, so there is no standard
+    deviation and no interval here. The guarantee is the same as anywhere else.
+    """
+
+    grid: Grid
+    cells: Floats
+    method: str
+    guarantee: Guarantee
+    private: bool = True
+    """False if the noise came from a seed: for tests and simulations only."""
+
+    def __post_init__(self) -> None:
+        self.cells.setflags(write=False)
+
+    @property
+    def total(self) -> float:
+        """The estimate of everything."""
+        return float(self.cells.sum())
+
+    def answer(self, *spans: Any) -> Any:
+        """The estimated number of rows: for each axis a pair (lower, upper) of labels, or None."""
+        return plain(signed_sums(self._corners, self.grid.ends(spans)))
+
+    def to_json(self) -> str:
+        """The whole artefact as text; ``from_json`` reads it back."""
+        content = {
+            "discreet_aware": VERSION,
+            "grid": self.grid.content(),
+            "cells": self.cells.ravel().tolist(),
+            "method": self.method,
+            "guarantee": json.loads(self.guarantee.to_json()),
+            "private": self.private,
+        }
+        return json.dumps(content)
+
+    @classmethod
+    def from_json(cls, text: str) -> AwareRelease:
+        """The artefact of a text."""
+        with canonical.reading("a data-aware release"):
+            content = json.loads(text)
+            if content["discreet_aware"] != VERSION:
+                raise InvalidArgument("text is a release of another version.")
+            grid = read_grid(content["grid"])
+            return cls(
+                grid=grid,
+                cells=np.array(content["cells"], dtype=np.float64).reshape(grid.shape),
+                method=str(content["method"]),
+                guarantee=Guarantee.from_json(json.dumps(content["guarantee"])),
+                private=bool(content["private"]),
+            )
+
+    def __str__(self) -> str:
+        note = "" if self.private else "; made with a seed: not private"
+        return (
+            f"{self.method} of {self.grid} (total about {self.total:,.0f}; {NO_PRIOR_ERROR}; "
+            f"{self.guarantee!r}{note})"
+        )
+
+    __repr__ = __str__
+
+    @cached_property
+    def _corners(self) -> Floats:
+        return corners(self.cells)
+
+
+# ── Release ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, kw_only=True)

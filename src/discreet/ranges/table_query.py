@@ -1,4 +1,4 @@
-"""Ranges asked of a table: from declared columns to cells, contributions and a ranked plan."""
+"""How much a stated accuracy of ranges costs: the smallest amount whose intervals are within it."""
 
 from __future__ import annotations
 
@@ -9,27 +9,31 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import check
+from discreet.core import _validate as check
+from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
-from discreet.data.bounded import OPEN, Bounded, position
-from discreet.data.code import Binary, Const, Divide
+from discreet.data._integer_ops import OPEN, Binary, Bounded, Const, Divide, position
 from discreet.data.expression import Expression
-from discreet.data.plan import Limits, Plan, count
+from discreet.data.program import Limits, Plan, count
 from discreet.data.schema import INT64, Boolean, Category, Date, Label, Schema
 from discreet.data.schema import Number as NumberColumn
-from discreet.queries.ask import Value, as_expression, one_line, plainly
-from discreet.queries.budget import Budget, budget
-from discreet.queries.passes import Setting
-from discreet.queries.ranges import domain as domains
-from discreet.queries.ranges import workload as workloads
-from discreet.queries.ranges.domain import Domain, span
-from discreet.queries.ranges.grid_plan import GridPlan
-from discreet.queries.ranges.plan import RangePlan
-from discreet.queries.ranges.plan import plan_ranges as ranked
-from discreet.queries.ranges.strategy import Contribution
-from discreet.queries.ranges.workload import Workload
+from discreet.query._measure import Setting
+from discreet.query.budget import Budget, budget
+from discreet.query.builders import Value, as_expression, one_line, plainly
+from discreet.query.error_forecast import Currency, budgets, least
+from discreet.ranges import domain as domains
+from discreet.ranges import workload as workloads
+from discreet.ranges.domain import Domain, span
+from discreet.ranges.grid.plan import GridPlan
+from discreet.ranges.plan import RangePlan
+from discreet.ranges.plan import plan_ranges as ranked
+from discreet.ranges.strategies.base import Contribution
+from discreet.ranges.workload import Workload
+
+# ── Question ─────────────────────────────────────────────────────────────────────────────────────
+# Ranges asked of a table: from declared columns to cells, contributions and a ranked plan.
+
 
 MOST_CELLS = 10**7
 """What an engine counts in one pass."""
@@ -349,3 +353,46 @@ def _in_bins(value: Expression, bound: Bounded, bins: int) -> tuple[Expression, 
 
 def _value(bound: Bounded, code: int) -> float:
     return float(code * Fraction(2) ** bound.exponent)
+
+
+# ── Target ───────────────────────────────────────────────────────────────────────────────────────
+
+
+_PLANS = 12
+
+
+def range_amount_for(
+    query: RangeQuery,
+    *,
+    setting: Setting,
+    within: Number,
+    level: float = 0.95,
+    currency: Currency = "epsilon",
+    delta: Number | None = None,
+) -> Budget:
+    """The budget at which every range of the workload has an interval ``within`` a half-width.
+
+    It is the smallest, up to a thousandth, for the structure that is best at the amount one. The
+    plan at the result is made and its widest interval checked, so the target is met by what will
+    be released; where another structure is best there, the amount grows until it is.
+
+    On more than 256 cells, "every range" is every one of the many that the planner tries.
+    """
+    wanted, budget = check.positive("within", within), budgets(currency, delta)
+    first = planned(query, setting=setting, budget=budget(Fraction(1))).ranked.candidates[0]
+
+    def meets(amount: Fraction) -> bool:
+        design = replace(first.design, budget=budget(amount))
+        return Fraction(design.width(*first.widest, level=level)) <= wanted
+
+    amount = least(meets, title=query.title)
+    for _ in range(_PLANS):
+        best = planned(query, setting=setting, budget=budget(amount)).ranked.candidates[0]
+        width = Fraction(best.width(level=level))
+        if width <= wanted:
+            return budget(amount)
+        part = (width / wanted).limit_denominator(10**4)
+        amount *= max(part if currency == "epsilon" else part**2, Fraction(1001, 1000))
+    raise InvalidArgument(
+        f"within cannot be met for {query.title!r}: state a wider one, or an amount."
+    )

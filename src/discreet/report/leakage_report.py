@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from discreet.leakage.series.alike import Alike
-from discreet.leakage.series.answer import epsilon_of
-from discreet.leakage.series.report import Report
-from discreet.leakage.series.savings import Saving
-from discreet.leakage.series.worst import Stressed
-from discreet.ledger.export import plain
-from discreet.report import document
-from discreet.report.chart import Axis, Curve
-from discreet.report.panels import Bars, Lines, Panel, printable
+from discreet.audit.series._leakage import epsilon_of
+from discreet.audit.series.design import Saving
+from discreet.audit.series.exchangeable import Alike
+from discreet.audit.series.report import Report
+from discreet.audit.series.worst_case import Stressed
+from discreet.ledger.ledger import plain
+from discreet.report import html_page as document
+from discreet.report.drawing.line_chart import Axis, Curve
+from discreet.report.drawing.panel import Bars, Lines, Panel, printable
 
 _MOST_ROWS = 1000
 _MOST_BARS = 15

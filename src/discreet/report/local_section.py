@@ -10,26 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core.check import probability
+from discreet.core._validate import probability
 from discreet.core.errors import InvalidArgument
-from discreet.local.aggregate import Aggregate
-from discreet.local.state import State
-from discreet.mechanisms.local.distribution import Bootstrap, Distribution
-from discreet.mechanisms.local.frequencies import Frequencies
-from discreet.mechanisms.local.longitudinal import Memoised
-from discreet.mechanisms.local.mean import Mean
-from discreet.mechanisms.local.oracle import Oracle
-from discreet.mechanisms.local.randomiser import Randomiser
-from discreet.noise.law import Floats
-from discreet.queries.ranges.domain import Domain
-from discreet.queries.ranges.local.adaptive import Adaptive
-from discreet.queries.ranges.local.agree import GridEstimate
-from discreet.queries.ranges.local.found import Found
-from discreet.queries.ranges.local.release import LocalRanges
-from discreet.queries.ranges.release import Polished
-from discreet.report import ladder
-from discreet.report.chart import Axis, Band, Curve
-from discreet.report.panels import Bars, Lines, Panel
+from discreet.local._heavy_hitters import Found
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.collection.aggregator_state import State
+from discreet.local.longitudinal import Memoised
+from discreet.local.means.base import Mean
+from discreet.local.oracles.base import Frequencies, Oracle
+from discreet.local.randomizer import Randomiser
+from discreet.local.ranges._consistency import GridEstimate
+from discreet.local.ranges.adaptive import Adaptive
+from discreet.local.ranges.release import LocalRanges
+from discreet.local.square_wave import Bootstrap, Distribution
+from discreet.noise.distribution import Floats
+from discreet.ranges.domain import Domain
+from discreet.ranges.release import Polished
+from discreet.report import comparison_charts as ladder
+from discreet.report.drawing.line_chart import Axis, Band, Curve
+from discreet.report.drawing.panel import Bars, Lines, Panel
 from discreet.tables.release import worth
 
 TABLES = ("Release", "ChargedRanges", "ChargedGrid", "RangePlan")

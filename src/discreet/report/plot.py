@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from discreet.core.check import probability
+from discreet.core._validate import probability
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.queries.quantiles import Quantiles
-from discreet.queries.ranges.plan import RangePlan
-from discreet.report import grid, local, panels, ranges, svg
-from discreet.report.figures import save_bars
-from discreet.tables.ranges import ChargedGrid, ChargedRanges
+from discreet.query._quantile_estimate import Quantiles
+from discreet.ranges.plan import RangePlan
+from discreet.report import local_section as local
+from discreet.report import range_section as grid
+from discreet.report import range_section as ranges
+from discreet.report.drawing import bar_chart as svg
+from discreet.report.drawing import panel as panels
+from discreet.report.drawing.panel import save_bars
+from discreet.tables.range_release import ChargedGrid, ChargedRanges
 from discreet.tables.release import Release, worth
 
 _FORMATS = (".svg", ".png", ".pdf", ".eps", ".jpg", ".jpeg", ".tif", ".tiff", ".webp")

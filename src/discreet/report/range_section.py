@@ -1,25 +1,192 @@
-"""Ranges in a report: error against length, the cumulative curve with its band, some examples."""
+"""Releases of ranges together with their plans, as a report shows them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 
-from discreet.noise.law import Ints
-from discreet.queries.ranges.domain import Bins
-from discreet.queries.ranges.plan import RangePlan, lengths_of
-from discreet.queries.ranges.workload import Listed
-from discreet.report.chart import Axis, Band, Curve
-from discreet.report.panels import Lines
-from discreet.report.ranged import SHOWN, cell_words, ends, example_table, ranked, summary
-from discreet.report.svg import cut
-from discreet.tables.ranges import ChargedRanges
+from discreet.noise.distribution import Floats, Ints
+from discreet.ranges.domain import Bins, Domain
+from discreet.ranges.grid.plan import GridPlan
+from discreet.ranges.plan import RangePlan, lengths_of
+from discreet.ranges.workload import Listed
+from discreet.report.drawing.bar_chart import cut
+from discreet.report.drawing.heat_map import heat
+from discreet.report.drawing.line_chart import Axis, Band, Curve
+from discreet.report.drawing.panel import Lines
+from discreet.report.html_page import table
+from discreet.tables.range_release import AnyPlanned, AnyRanges, ChargedGrid, ChargedRanges
 from discreet.tables.release import worth
+
+# ── Ranged ───────────────────────────────────────────────────────────────────────────────────────
+# What ranges and rectangles share in a report: labels of cells, examples, structures, summary.
+
+
+SHOWN = 6
+"""How many structures are listed."""
+
+
+def ends(domain: Domain, a: int, b: int) -> tuple[Any, Any]:
+    """The labels between which the cells ``a .. b`` are."""
+    if isinstance(domain, Bins):
+        return domain.edges[a], domain.edges[b + 1]
+    return domain.label(a), domain.label(b)
+
+
+def cell_words(domain: Domain, cell: int) -> str:
+    """What a cell is called."""
+    first, last = ends(domain, cell, cell)
+    return f"{first:g} – {last:g}" if isinstance(domain, Bins) else str(first)
+
+
+def example_table(examples: Iterable[tuple[str, float, float, float, float]]) -> str:
+    """Words, value, low, high and std of some answers."""
+    return table(
+        ("from – to", "value", "low", "high", "std"),
+        ([words, *(f"{number:,.6g}" for number in numbers)] for words, *numbers in examples),
+    )
+
+
+def ranked(plan: RangePlan | GridPlan) -> str:
+    """The best structures, and what each has in error."""
+    best = plan.candidates[0].rmse or math.inf  # at a huge epsilon there is no noise at all
+    listed = table(
+        ("structure", "standard error", "to best"),
+        (
+            (one.name, f"{one.rmse:.4g}", f"{max(one.rmse / best, 1):.3f}")
+            for one in plan.candidates[:SHOWN]
+        ),
+    )
+    return (
+        f"{listed}\n<p>Mean over: {escape(str(plan.workload))}; from formulas alone, before any "
+        "data were read.</p>"
+    )
+
+
+def summary(release: AnyRanges, plan: RangePlan | GridPlan, *, file: str) -> dict[str, Any]:
+    """What a machine wants to know, and where the artefact is."""
+    domain = release.grid if isinstance(release, ChargedGrid) else release.domain
+    return {
+        "title": release.title,
+        "question": release.question,
+        "domain": str(domain),
+        "cells": domain.size,
+        "structure": release.strategy.describe(),
+        "workload": str(plan.workload),
+        "rmse": plan.candidates[0].rmse,
+        "guarantee": json.loads(release.guarantee.to_json()),
+        "total": release.total,
+        "file": file,
+    }
+
+
+# ── Grid ─────────────────────────────────────────────────────────────────────────────────────────
+# Rectangles in a report: a heat map, the totals of rows and columns, some examples.
+
+
+_MOST = (120, 60)
+"""Columns and rows of a picture; what is finer is summed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rectangles:
+    """A grid that was released, what else could have been, and the file that answers it."""
+
+    release: ChargedGrid
+    plan: GridPlan
+    file: str
+
+    def section(self) -> str:
+        """The part of a page about one grid."""
+        release = self.release
+        asked = " ".join(["FIRST LAST"] * len(release.grid.shape))
+        return (
+            f"<section><h2>{escape(release.title)}</h2>\n{picture(release)}\n"
+            f"<p>Any rectangle can be answered from <code>{escape(self.file)}</code>, at no "
+            f"further cost: <code>discreet ranges {escape(self.file)} {asked}</code>. Some of "
+            "them:</p>\n"
+            f"{example_table(self.examples())}\n"
+            f"<p>Asked: {escape(release.question)}. Cost: {escape(worth(release.guarantee))}. Low "
+            "and high hold the value without noise with probability at least 95%, each by itself."
+            f"</p>\n{ranked(self.plan)}\n"
+            f"<p><code>{escape(release.mechanism)}</code></p></section>"
+        )
+
+    def examples(self) -> Iterator[tuple[str, float, float, float, float]]:
+        """Words, value, low, high and std: everything, and the halves of each axis crossed."""
+        release = self.release
+        axes = []
+        for domain in release.grid.domains:
+            middle = domain.size // 2
+            halves = [(0, middle - 1), (middle, domain.size - 1)] if middle else []
+            axes.append([ends(domain, a, b) for a, b in halves] or [(None, None)])
+        whole = [tuple((None, None) for _ in release.grid.domains)]
+        for spans in (*whole, *product(*axes)):
+            low, high = release.interval(*spans)
+            words = "; ".join("all" if a is b is None else f"{a} – {b}" for a, b in spans)
+            yield words, release.answer(*spans), low, high, release.std(*spans)
+
+    def cells(self) -> Iterator[tuple[str, float, float, float, float]]:
+        """For each cell its words, value, std, low and high (95%)."""
+        release = self.release
+        names = [
+            [cell_words(domain, cell) for cell in range(domain.size)]
+            for domain in release.grid.domains
+        ]
+        places = np.indices(release.grid.shape).reshape(len(names), -1)
+        spans = [
+            tuple(np.array(ends)[place] for ends in _all_ends(domain))
+            for domain, place in zip(release.grid.domains, places, strict=True)
+        ]
+        low, high = release.interval(*spans)
+        columns = zip(release.cells.ravel(), release.cell_std.ravel(), low, high, strict=True)
+        for words, numbers in zip(product(*names), columns, strict=True):
+            value, std, a, b = map(float, numbers)
+            yield ", ".join(words), value, std, a, b
+
+    def summary(self) -> dict[str, Any]:
+        """What a machine wants to know, and where the artefact is."""
+        return summary(self.release, self.plan, file=self.file)
+
+
+def picture(release: ChargedGrid) -> str:
+    """The first two columns as a heat map, summed over any others, as SVG text."""
+    parts = [
+        np.unique(np.linspace(0, size, min(size, most) + 1).astype(np.int64))
+        for size, most in zip(release.grid.shape[:2], _MOST, strict=True)
+    ]
+    across, down = parts
+    rest = tuple(range(2, len(release.grid.shape)))
+    cells = release.cells.sum(axis=rest) if rest else release.cells
+    summed: Floats = np.add.reduceat(np.add.reduceat(cells, across[:-1], axis=0), down[:-1], axis=1)
+    words = [
+        [str(ends(domain, int(a), int(a))[0]) for a in marks[:-1]]
+        for domain, marks in zip(release.grid.domains[:2], parts, strict=True)
+    ]
+    return heat(
+        summed.T,
+        across=words[0],
+        down=words[1],
+        title=f"{release.title} ({worth(release.guarantee)})",
+        note="White: none, or less after noise. The shades hide the noise of single cells.",
+    )
+
+
+def _all_ends(domain: Domain) -> tuple[list[Any], list[Any]]:
+    pairs = [ends(domain, cell, cell) for cell in range(domain.size)]
+    return [a for a, _ in pairs], [b for _, b in pairs]
+
+
+# ── Ranges ───────────────────────────────────────────────────────────────────────────────────────
+# Ranges in a report: error against length, the cumulative curve with its band, some examples.
+
 
 _POINTS = 300
 _PARTS = 4
@@ -130,3 +297,16 @@ def cells(release: ChargedRanges) -> Iterator[tuple[str, float, float, float, fl
 def _tick(release: ChargedRanges, tick: float) -> str:
     inside = tick == int(tick) and 0 <= tick < release.domain.size
     return cut(str(ends(release.domain, int(tick), int(tick))[1]), 12) if inside else ""
+
+
+# ── Shown ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def shown(release: AnyRanges, plan: AnyPlanned, *, file: str) -> Ranges | Rectangles:
+    """What a report shows of a release that ``file`` holds."""
+    match release, plan.ranked:
+        case ChargedRanges(), RangePlan() as ranked:
+            return Ranges(release=release, plan=ranked, file=file)
+        case ChargedGrid(), GridPlan() as ranked:
+            return Rectangles(release=release, plan=ranked, file=file)
+    raise AssertionError  # a plan makes its own kind of release

@@ -11,14 +11,12 @@ from html import escape
 from string import Template
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.ledger.export import plain
-from discreet.report import document
-from discreet.report.document import table
-from discreet.report.grid import Rectangles
+from discreet.ledger.ledger import plain
+from discreet.report import html_page as document
+from discreet.report.html_page import plainly, table
 from discreet.report.plot import picture
-from discreet.report.ranges import Ranges
-from discreet.report.words import plainly
-from discreet.tables.ranges import AnyRanges
+from discreet.report.range_section import Ranges, Rectangles
+from discreet.tables.range_release import AnyRanges
 from discreet.tables.release import DELTA, Release, worth
 
 _MOST_ROWS = 1000

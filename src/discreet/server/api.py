@@ -10,7 +10,8 @@ from fastapi import APIRouter, Depends, Path, Query, Response
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field
 
-from discreet.apps.web.answers import (
+from discreet.server.middleware.auth import Serving, Who
+from discreet.server.schemas import (
     AuditShown,
     BudgetShown,
     CrowdShown,
@@ -22,9 +23,8 @@ from discreet.apps.web.answers import (
     Planned,
     TableShown,
 )
-from discreet.apps.web.guard import Serving, Who
-from discreet.apps.web.people import Person, Role
-from discreet.apps.web.service import Service
+from discreet.server.service import Service
+from discreet.server.users import Person, Role
 
 Statistics = Annotated[list[dict[str, Any]], Field(min_length=1, max_length=50)]
 Name = Annotated[str, Path(min_length=1, max_length=64, pattern="^[A-Za-z0-9_-]+$")]

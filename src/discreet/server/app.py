@@ -11,13 +11,13 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from starlette.exceptions import HTTPException
 
-from discreet.apps.web import api, pages
-from discreet.apps.web.config import Config
-from discreet.apps.web.guard import Guard, Serving, Who
-from discreet.apps.web.metrics import Metrics
-from discreet.apps.web.problems import Forbidden, Problem, problem_of
-from discreet.apps.web.service import Service
 from discreet.core.errors import PrivacyError
+from discreet.server import api, pages
+from discreet.server.config import Config
+from discreet.server.middleware.auth import Guard, Serving, Who
+from discreet.server.middleware.errors import Forbidden, Problem, problem_of
+from discreet.server.middleware.monitoring import Metrics
+from discreet.server.service import Service
 
 _THREADS = 16
 """Plans and looks at the ledger at a time; the rest waits its turn."""

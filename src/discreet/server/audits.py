@@ -15,9 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from discreet.accounting.people import GRAIN, limit_rho
-from discreet.apps.cli.budget import limit_in_words
-from discreet.apps.web.answers import (
+from discreet.accounting.individual_filter import GRAIN, limit_rho
+from discreet.core import _validate as check
+from discreet.core.errors import InvalidArgument
+from discreet.ledger.ledger import Ledger
+from discreet.ledger.store import Store
+from discreet.server.jobs.concurrency import Turns
+from discreet.server.middleware.errors import Busy, understood
+from discreet.server.plans import canonical
+from discreet.server.schemas import (
     AuditRow,
     AuditShown,
     ConsentLevel,
@@ -27,17 +33,11 @@ from discreet.apps.web.answers import (
     Moment,
     NoiseShown,
 )
-from discreet.apps.web.planning import canonical
-from discreet.apps.web.problems import Busy, understood
-from discreet.apps.web.store import now
-from discreet.apps.web.turns import Turns
-from discreet.core import check
-from discreet.core.errors import InvalidArgument
-from discreet.ledger.ledger import Ledger
-from discreet.ledger.store import Store
+from discreet.server.store import now
+from discreet.spec.release_file import limit_in_words
 
 _NOTE = "audit"
-_COMMAND = "import os; os.nice(10); from discreet.apps.cli.main import main; main()"
+_COMMAND = "import os; os.nice(10); from discreet.cli.main import main; main()"
 _STALE_MS = 15 * 60 * 1000
 _MOST_PEOPLE = 1_000_000
 _MOST_TIMES = 60
@@ -167,8 +167,8 @@ def leakage(given: Mapping[str, Any]) -> LeakageShown:
 @lru_cache(maxsize=64)
 def _leakage(text: str) -> LeakageShown:
     from discreet.accounting.conversion import gaussian_sigma
-    from discreet.leakage import series
-    from discreet.report.series import Told, as_html, over_time
+    from discreet.audit import series
+    from discreet.report.leakage_report import Told, as_html, over_time
 
     given = json.loads(text)
     unknown = sorted(str(name) for name in set(given) - set(_LEAKAGE))

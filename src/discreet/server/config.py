@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.apps import declared
-from discreet.core import check
+from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
-from discreet.queries.design import Setting
+from discreet.query._release_plan import Setting
+from discreet.spec import table as declared
 
 _SERVER = (
     "address",

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from discreet.accounting.guarantee import zcdp
-from discreet.apps.demo_folder import begin
-from discreet.apps.web.config import read
-from discreet.apps.web.people import Person, Role
-from discreet.apps.web.service import Service
+from discreet.server.config import read
+from discreet.server.service import Service
+from discreet.server.users import Person, Role
+from discreet.spec.demo_folder import begin
 
 # One for each role, called by it.
 _PEOPLE: tuple[Role, ...] = ("owner", "analyst", "auditor")

@@ -14,11 +14,22 @@ from typing import Any
 from discreet.accounting import composition
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.accounting.guarantee import Guarantee
-from discreet.apps.asked import Asked, Statistic, asked
-from discreet.apps.cli.budget import Standing, amount, whole
-from discreet.apps.cli.ranges import range_content
-from discreet.apps.range_statistic import is_ranges
-from discreet.apps.web.answers import (
+from discreet.cli.ranges import range_content
+from discreet.core import events
+from discreet.core.errors import BudgetExceeded, InvalidArgument, PrivacyError
+from discreet.data.expression import Expression
+from discreet.ledger.account import Account
+from discreet.query._release_plan import Design, Setting, design
+from discreet.query.budget import Budget, budget
+from discreet.query.builders import Query
+from discreet.query.error_forecast import Forecast, forecast
+from discreet.ranges.grid.table_query import GridQuery
+from discreet.ranges.table_query import RangeQuery
+from discreet.report.html_page import plainly
+from discreet.server.config import TableConfig
+from discreet.server.jobs.concurrency import Memory, Turns
+from discreet.server.middleware.errors import understood
+from discreet.server.schemas import (
     Alternative,
     BudgetShown,
     Planned,
@@ -27,22 +38,92 @@ from discreet.apps.web.answers import (
     StatisticPlanned,
     Structure,
 )
-from discreet.apps.web.config import TableConfig
-from discreet.apps.web.problems import understood
-from discreet.apps.web.sizes import check_amounts, check_searches, check_sizes
-from discreet.apps.web.turns import Memory, Turns
-from discreet.core import events
-from discreet.core.errors import BudgetExceeded, InvalidArgument, PrivacyError
-from discreet.ledger.account import Account
-from discreet.queries.ask import Query
-from discreet.queries.budget import Budget, budget
-from discreet.queries.design import Design, Setting, design
-from discreet.queries.forecast import Forecast, forecast
-from discreet.report.words import plainly
-from discreet.tables.charge import protection
-from discreet.tables.ranges import AnyPlanned
-from discreet.tables.release import worth
-from discreet.tables.work import Work
+from discreet.spec.release_file import Standing, amount, whole
+from discreet.spec.statistics import Asked, Statistic, asked, is_ranges
+from discreet.tables._execute import Work
+from discreet.tables.range_release import AnyPlanned
+from discreet.tables.release import protection, worth
+
+# ── Sizes ────────────────────────────────────────────────────────────────────────────────────────
+# How large a question is: what many people share refuses what would keep one worker busy.
+#
+# On one's own machine a table of ten million cells is one's own affair; a server has others to serve.
+
+
+MOST_CELLS = 65_536
+"""Groups of a statistic (times bins, for quantiles), or cells of ranges."""
+MOST_SEARCHES = 10
+"""Ranges and targets in one request: each may take a second or two of a core."""
+LEAST, MOST = Fraction(1, 10**9), Fraction(10**6)
+"""Of an epsilon or a rho."""
+_BINS = 64
+"""Counted for quantiles that leave the number of bins to the design."""
+_PRICE = ("epsilon", "delta", "rho", "within")
+
+
+def check_searches(number: int) -> None:
+    """Refuse too many questions for which structures or amounts must be looked for."""
+    if number > MOST_SEARCHES:
+        raise InvalidArgument(
+            f"statistics: this server looks for at most {MOST_SEARCHES} ranges or targets at once; "
+            "ask for the others in another request, or state their epsilon."
+        )
+
+
+def check_sizes(statistics: list[Any], setting: Setting) -> int:
+    """How many groups or cells there are; too many are refused, before they are designed."""
+    free = [
+        {**{k: v for k, v in one.items() if k not in _PRICE}, "epsilon": 1}
+        if isinstance(one, Mapping)
+        else one
+        for one in statistics
+    ]
+    found = asked(free, setting=setting)  # with an amount nothing is searched for
+    cells = [_groups(one.query, setting) for one in found.statistics]
+    cells += [_cells(one.query, setting) for one in found.ranges]
+    if sum(cells) > MOST_CELLS:
+        raise InvalidArgument(
+            f"statistics: {sum(cells):,} groups or cells are more than the {MOST_CELLS:,} that "
+            "this server answers at once; cut columns into fewer parts, or list keys."
+        )
+    return sum(cells)
+
+
+def check_amounts(found: Asked) -> None:
+    """Refuse amounts that nobody means: arithmetic has its limits there."""
+    budgets = [one.budget for one in found.statistics] + [one.budget for one in found.ranges]
+    for budget in budgets:
+        amount = budget.epsilon if budget.rho is None else budget.rho
+        if amount is None or not LEAST <= amount <= MOST:
+            raise InvalidArgument(
+                f"statistics: an amount must lie between {float(LEAST):g} and {float(MOST):g}."
+            )
+
+
+def _groups(query: Query, setting: Setting) -> int:
+    each = query.bins or _BINS if query.levels else 1
+    if query.keys is not None:
+        return each * (len(query.keys) + query.rest)
+    return each * math.prod(_width(one, setting) for one in query.by.values())
+
+
+def _cells(query: RangeQuery | GridQuery, setting: Setting) -> int:
+    if isinstance(query, GridQuery):
+        return math.prod(
+            query.bins.get(name) or _width(one, setting) for name, one in query.values.items()
+        )
+    if query.bins is not None:
+        return query.bins
+    return _width(query.value, setting) if query.edges is None else len(query.edges)
+
+
+def _width(expression: Expression, setting: Setting) -> int:
+    bound = expression.bind(setting.schema)
+    return 1 if bound.kind == "text" else bound.upper - bound.lower + 1
+
+
+# ── Planning ─────────────────────────────────────────────────────────────────────────────────────
+
 
 LEVEL = 0.95
 MOST_STATISTICS = 50

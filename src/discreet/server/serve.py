@@ -12,10 +12,10 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
-from discreet.apps.web.app import build
-from discreet.apps.web.config import Config, read
-from discreet.apps.web.patience import Impatient
-from discreet.apps.web.service import Service
+from discreet.server.app import build
+from discreet.server.config import Config, read
+from discreet.server.middleware.timeouts import Impatient
+from discreet.server.service import Service
 
 _CONFIG = "DISCREET_SERVE_CONFIG"
 _SHUTDOWN_S = 30
@@ -38,7 +38,7 @@ LOGGING: dict[str, Any] = {
     "disable_existing_loggers": False,
     "formatters": {
         "bare": {
-            "()": "discreet.apps.web.serve.Bare",
+            "()": "discreet.server.serve.Bare",
             "format": "%(asctime)s %(levelname)s %(name)s %(message)s",
         }
     },
@@ -96,4 +96,4 @@ def run(path: Path) -> None:
     os.environ[_CONFIG] = str(path.resolve())
     # Workers share the cores; threads of the linear algebra would fight over them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    uvicorn.run("discreet.apps.web.serve:worker", factory=True, **options(config))
+    uvicorn.run("discreet.server.serve:worker", factory=True, **options(config))

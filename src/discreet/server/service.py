@@ -9,9 +9,24 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
-from discreet.apps import declared
-from discreet.apps.web import downloads, findings, jobs, log, overview, planning, tables
-from discreet.apps.web.answers import (
+from discreet.core import _validate as check
+from discreet.core.errors import InvalidArgument, PrivacyError
+from discreet.ledger.account import Account
+from discreet.ledger.ledger import Ledger
+from discreet.server import audits as findings
+from discreet.server import ledger_view as overview
+from discreet.server import plans as planning
+from discreet.server import table_registry as tables
+from discreet.server.config import Config, TableConfig
+from discreet.server.jobs import exports as downloads
+from discreet.server.jobs import release_jobs as jobs
+from discreet.server.jobs.release_jobs import Order, Queue, Row
+from discreet.server.jobs.runner import Runner
+from discreet.server.ledger_view import Budgets
+from discreet.server.middleware import monitoring as log
+from discreet.server.middleware.errors import Busy, Forbidden, NotFound, understood
+from discreet.server.middleware.monitoring import Note
+from discreet.server.schemas import (
     AuditShown,
     BudgetShown,
     CrowdShown,
@@ -24,19 +39,10 @@ from discreet.apps.web.answers import (
     Planned,
     TableShown,
 )
-from discreet.apps.web.budgets import Budgets
-from discreet.apps.web.config import Config, TableConfig
-from discreet.apps.web.jobs import Order, Queue, Row
-from discreet.apps.web.log import Note
-from discreet.apps.web.people import ROLES, Known, People, Person, Role
-from discreet.apps.web.problems import Busy, Forbidden, NotFound, understood
-from discreet.apps.web.runner import Runner
-from discreet.apps.web.store import open_store
-from discreet.core import check
-from discreet.core.errors import InvalidArgument, PrivacyError
-from discreet.ledger.account import Account
-from discreet.ledger.ledger import Ledger
-from discreet.tables.ranges import AnyRanges
+from discreet.server.store import open_store
+from discreet.server.users import ROLES, Known, People, Person, Role
+from discreet.spec import table as declared
+from discreet.tables.range_release import AnyRanges
 from discreet.tables.release import Release
 
 _PATIENCE_S = 30.0

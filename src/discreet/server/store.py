@@ -12,7 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from discreet.core.errors import InvalidArgument
-from discreet.ledger import postgres, sqlite
+from discreet.ledger import _postgres as postgres
+from discreet.ledger import _sqlite as sqlite
 from discreet.ledger.store import Store
 
 _FIRST = """

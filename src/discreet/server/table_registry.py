@@ -6,15 +6,15 @@ import threading
 from typing import Any, Literal, cast
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.apps.cli.budget import limit_in_words, whole
-from discreet.apps.web.answers import BudgetShown, ColumnShown, Currency, TableShown
-from discreet.apps.web.config import TableConfig
 from discreet.core import events
 from discreet.core.relation import Relation
 from discreet.data import schema
 from discreet.data.schema import Declared
 from discreet.ledger.account import Account
-from discreet.tables.charge import protection
+from discreet.server.config import TableConfig
+from discreet.server.schemas import BudgetShown, ColumnShown, Currency, TableShown
+from discreet.spec.release_file import limit_in_words, whole
+from discreet.tables.release import protection
 from discreet.tables.table import Table, table
 
 

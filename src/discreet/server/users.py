@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal, TypeAlias, cast
 
-from discreet.apps.web.config import is_name
-from discreet.apps.web.store import now
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.store import Session, Store
+from discreet.server.config import is_name
+from discreet.server.store import now
 
 Role: TypeAlias = Literal["owner", "analyst", "auditor"]
 ROLES: tuple[Role, ...] = ("owner", "analyst", "auditor")

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.data import written
+from discreet.data import expression_json as written
 from discreet.data.expression import Expression
-from discreet.data.plan import Limits
-from discreet.queries.ask import Query
-from discreet.queries.ranges.grid_question import GridQuery
-from discreet.queries.ranges.question import RangeQuery
+from discreet.data.program import Limits
+from discreet.query.builders import Query
+from discreet.ranges.grid.table_query import GridQuery
+from discreet.ranges.table_query import RangeQuery
 
 
 def label(given: object) -> Any:

@@ -5,14 +5,59 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from discreet.accounting.guarantee import Guarantee, describe
-from discreet.apps.cli.release_file import ReleaseFile
 from discreet.core import events
 from discreet.core.errors import InvalidArgument
+from discreet.ledger._filter_rules import rule_for
 from discreet.ledger.account import Account
 from discreet.ledger.ledger import Ledger
-from discreet.ledger.rules import rule_for
+from discreet.spec import table as declared
+from discreet.spec.statistics import Asked, asked
+
+# ── Release file ─────────────────────────────────────────────────────────────────────────────────
+# The release file: TOML that names a table, its columns, an account and statistics.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseFile(Asked):
+    """A checked release file. Nothing has been opened yet."""
+
+    title: str
+    source: str
+    delimiter: str
+    engine: Literal["spark"] | None
+    spark: str | None
+    ledger: str
+    account: str
+    limit: Guarantee | None
+
+
+def read(path: Path) -> ReleaseFile:
+    """Read and check a release file; every error names its section."""
+    content = declared.read(path, ("title", "table", "columns", "account", "statistic"))
+    table = declared.section(content, "table", declared.TABLE)
+    account = declared.section(content, "account", ("ledger", "name", "limit"))
+    setting = declared.setting(table, content.get("columns"))
+    given = account.get("limit")
+    questions = asked(content.get("statistic"), setting=setting, limit=given, folder=path.parent)
+    return ReleaseFile(
+        title=str(content.get("title", path.stem)),
+        source=declared.source(declared.text(table, "table", "source"), path.parent),
+        delimiter=table.get("delimiter", ","),
+        engine=table.get("engine"),
+        spark=table.get("spark"),
+        setting=setting,
+        ledger=declared.ledger(declared.text(account, "account", "ledger"), path.parent),
+        account=declared.text(account, "account", "name"),
+        limit=None if given is None else declared.limit(given, setting.relation),
+        statistics=questions.statistics,
+        ranges=questions.ranges,
+    )
+
+
+# ── Budget ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,19 +8,95 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
-from discreet.apps import range_statistic, sent
-from discreet.apps.declared import LIMITS, known, text
-from discreet.apps.range_statistic import RangeStatistic, is_ranges
-from discreet.core import check
+from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, PrivacyError
-from discreet.data import written
+from discreet.data import expression_json as written
 from discreet.data.expression import Expression, col
-from discreet.queries import ask
-from discreet.queries.ask import KeySet, Query
-from discreet.queries.budget import Budget, budget
-from discreet.queries.design import Design, Setting, design, join
-from discreet.queries.targets import amount_for
-from discreet.tables.work import Work
+from discreet.data.program import Limits
+from discreet.query import builders as ask
+from discreet.query._measure import Setting
+from discreet.query._release_plan import Design, design, join
+from discreet.query._release_plan import Setting as Setting_asked
+from discreet.query.budget import Budget, budget
+from discreet.query.builders import KeySet, Query
+from discreet.query.error_forecast import Currency, amount_for
+from discreet.ranges.grid.table_query import GridQuery, planned_grid, rectangles
+from discreet.ranges.table_query import RangeQuery, planned, range_amount_for, ranges
+from discreet.spec import query_json as sent
+from discreet.spec.table import LIMITS, known, text
+from discreet.tables._execute import Work
+from discreet.tables.range_release import AnyPlanned
+
+# ── Range statistic ──────────────────────────────────────────────────────────────────────────────
+# A statistic of kind "ranges" in a release file.
+
+
+_AMOUNTS = ("epsilon", "delta", "rho")
+_ASKED = ("workload", "bins", "edges", "name")
+_LIMITS = ("rows_per_unit", "groups_per_unit", "rows_per_unit_and_group")
+KNOWN = ("kind", "of", "where", "rows", "within", *_ASKED, *_LIMITS, *_AMOUNTS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RangeStatistic:
+    """All ranges of columns: the question, what it may cost, the rows that are expected.
+
+    ``within`` is the half-width (95%) that the widest range of the workload may have.
+    """
+
+    query: RangeQuery | GridQuery
+    budget: Budget
+    rows: int | None
+    within: Fraction | None = None
+
+    def planned(self, setting: Setting) -> AnyPlanned:
+        """The structures that could be released, best first."""
+        if isinstance(self.query, GridQuery):
+            return planned_grid(self.query, setting=setting, budget=self.budget, rows=self.rows)
+        return planned(self.query, setting=setting, budget=self.budget, rows=self.rows)
+
+
+def is_ranges(given: object) -> bool:
+    """Whether a statistic of the file is of this kind."""
+    return isinstance(given, Mapping) and given.get("kind") == "ranges"
+
+
+def range_statistic(
+    given: Mapping[str, Any], *, where: Expression | None, setting: Setting, currency: Currency
+) -> RangeStatistic:
+    """One column gives ranges, a list of columns gives rectangles.
+
+    Without an amount it is the smallest, in the currency, that keeps the ranges ``within``.
+    """
+    of: Any = given.get("of")
+    of = [sent.value(one) for one in of] if isinstance(of, list) else sent.value(of)
+    more = {name: given[name] for name in _ASKED if name in given}
+    more |= {name: sent.labels(more[name]) for name in ("edges", "workload") if name in more}
+    limits = Limits(**{name: given.get(name) for name in _LIMITS})
+    rows, within = given.get("rows"), sent.label(given.get("within"))
+    amounts = {name: sent.label(given.get(name)) for name in _AMOUNTS}
+    if isinstance(of, list):
+        if within is not None:
+            raise InvalidArgument("within is for ranges of one column: state an amount.")
+        asked = rectangles(of, where=where, limits=limits, **more)
+        return RangeStatistic(query=asked, budget=budget(**amounts), rows=rows)
+    query = ranges(of, where=where, limits=limits, **more)
+    wanted = None if within is None else check.positive("within", within)
+    if wanted is None or amounts["epsilon"] is not None or amounts["rho"] is not None:
+        return RangeStatistic(query=query, budget=budget(**amounts), rows=rows, within=wanted)
+    delta = amounts["delta"]
+    found = range_amount_for(
+        query,
+        setting=setting,
+        within=wanted,
+        currency=currency if delta is None else "epsilon",
+        delta=delta,
+    )
+    return RangeStatistic(query=query, budget=found, rows=rows, within=wanted)
+
+
+# ── Asked ────────────────────────────────────────────────────────────────────────────────────────
+
 
 _TESTS: Mapping[str, Callable[[Expression, Any], Expression]] = {
     "is": lambda column, value: column == value,
@@ -31,12 +107,11 @@ _TESTS: Mapping[str, Callable[[Expression, Any], Expression]] = {
     "at_most": lambda column, value: column <= value,
     "below": lambda column, value: column < value,
 }
-_AMOUNTS = ("epsilon", "delta", "rho")
 _SUMS = ("sum", "mean", "variance", "covariance")
 _KINDS = ("count", "units", "histogram", *_SUMS, "median", "quantiles", "ranges")
 _RANKS = ("levels", "bins", "method")
 _ROWS = ("by", "keys", "edges", "where", "rows")
-_ASKED = ("name", "kind", "of", *_ROWS, *_RANKS, *LIMITS, "within", "weight", *_AMOUNTS)
+_ASKED_asked = ("name", "kind", "of", *_ROWS, *_RANKS, *LIMITS, "within", "weight", *_AMOUNTS)
 _OWN: Mapping[str, tuple[str, ...]] = {
     "edges": ("histogram",),
     "levels": ("quantiles",),
@@ -66,7 +141,7 @@ class Statistic:
 class Asked:
     """Checked statistics of one table. Nothing has been opened yet."""
 
-    setting: Setting
+    setting: Setting_asked
     statistics: tuple[Statistic, ...]
     ranges: tuple[RangeStatistic, ...] = ()
 
@@ -124,7 +199,7 @@ class Asked:
 
 
 def asked(
-    statistics: object, *, setting: Setting, limit: object = None, folder: Path | None = None
+    statistics: object, *, setting: Setting_asked, limit: object = None, folder: Path | None = None
 ) -> Asked:
     """Check statistics; every error names its place in the list.
 
@@ -153,10 +228,15 @@ def _budget(given: Mapping[str, Any]) -> Budget:
 
 
 def _statistic(
-    number: int, given: Mapping[str, Any], folder: Path | None, *, setting: Setting, limit: object
+    number: int,
+    given: Mapping[str, Any],
+    folder: Path | None,
+    *,
+    setting: Setting_asked,
+    limit: object,
 ) -> Statistic:
     where = f"statistic {number}"
-    known(where, given, _ASKED)
+    known(where, given, _ASKED_asked)
     try:
         query = _query(given, folder).limited(**{name: given.get(name) for name in LIMITS})
         within, rows = sent.label(given.get("within")), given.get("rows")
@@ -187,11 +267,11 @@ def _concentrated(limit: object) -> bool:
 
 
 def _ranges(
-    number: int, given: Mapping[str, Any], *, setting: Setting, limit: object
+    number: int, given: Mapping[str, Any], *, setting: Setting_asked, limit: object
 ) -> RangeStatistic:
-    known(f"statistic {number}", given, range_statistic.KNOWN)
+    known(f"statistic {number}", given, KNOWN)
     try:
-        return range_statistic.range_statistic(
+        return range_statistic(
             given,
             where=_condition(given.get("where")),
             setting=setting,
@@ -201,7 +281,7 @@ def _ranges(
         raise InvalidArgument(f"statistic {number}: {error}") from None
 
 
-def _targeted(one: Statistic, within: Fraction, *, setting: Setting) -> Statistic:
+def _targeted(one: Statistic, within: Fraction, *, setting: Setting_asked) -> Statistic:
     """The statistic at the smallest amount, of the kind that it has, that meets a target."""
     found = amount_for(
         one.query,

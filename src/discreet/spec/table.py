@@ -12,9 +12,9 @@ from discreet.accounting.guarantee import Guarantee, approx, gdp, pure, zcdp
 from discreet.core.errors import InvalidArgument, PrivacyError
 from discreet.core.relation import Relation
 from discreet.data import schema
-from discreet.data.plan import Limits
+from discreet.data.program import Limits
 from discreet.data.schema import Declared
-from discreet.queries.design import Setting
+from discreet.query._release_plan import Setting
 
 _COLUMNS: Mapping[str, Callable[..., Declared]] = {
     "integer": schema.integer,

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import InvalidArgument
-from discreet.data.plan import Plan
-from discreet.noise.bits import Bits, system
-from discreet.queries.answer import Answer
-from discreet.queries.design import Design
-from discreet.queries.noisy import Noisy
-from discreet.tables.charge import fresh_key, protection, reserved
-from discreet.tables.ranges import AnyPlanned, AnyRanges, charged
-from discreet.tables.release import Release, value_of
+from discreet.data.program import Plan
+from discreet.noise.random_source import Bits, system
+from discreet.query._answer import Answer
+from discreet.query._noisy_integers import Noisy
+from discreet.query._release_plan import Design
+from discreet.tables.range_release import AnyPlanned, AnyRanges, charged
+from discreet.tables.release import Release, fresh_key, protection, reserved, value_of
 
 if TYPE_CHECKING:
     from discreet.ledger.account import Receipt, Reservation
-    from discreet.tables.opened import Opened
+    from discreet.tables.table import Opened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,7 +117,7 @@ def answer_held(
 def _answered(
     table: Opened, work: Work, receipt: Receipt, *, bits: Bits, progress: Callable[[str], None]
 ) -> tuple[tuple[Release, ...], tuple[AnyRanges, ...]]:
-    from discreet.data.collect import collect  # noqa: PLC0415 - engines are slow to import
+    from discreet.data.execute import collect  # noqa: PLC0415 - engines are slow to import
 
     tables = []
     for number, plan in enumerate(work.passes, start=1):

@@ -11,15 +11,14 @@ from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import InvalidArgument
 from discreet.data.schema import Label
 from discreet.ledger.account import Receipt
-from discreet.noise.bits import Bits
-from discreet.noise.law import Ints
-from discreet.queries.ranges.descent import Descent
-from discreet.queries.ranges.question import ROWS, limited
-from discreet.tables.charge import fresh_key, protection, reserved
-from discreet.tables.release import receipt_content, worth
+from discreet.noise.distribution import Ints
+from discreet.noise.random_source import Bits
+from discreet.ranges.hierarchical_search import Descent
+from discreet.ranges.table_query import ROWS, limited
+from discreet.tables.release import fresh_key, protection, receipt_content, reserved, worth
 
 if TYPE_CHECKING:
-    from discreet.tables.opened import Opened
+    from discreet.tables.table import Opened
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,7 +75,7 @@ def descend(table: Opened, planned: Descent, *, bits: Bits) -> FineQuantiles:
     Source: docs/theory/ranges.md.
     Needs: an account; columns of the source as declared.
     """
-    from discreet.data.collect import collect  # noqa: PLC0415 - engines are slow to import
+    from discreet.data.execute import collect  # noqa: PLC0415 - engines are slow to import
     from discreet.data.source import check_source  # noqa: PLC0415 - engines are slow to import
 
     def counts(edges: tuple[int, ...]) -> Ints:

@@ -9,24 +9,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from discreet.core import check
+from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
 from discreet.data.expression import Expression
-from discreet.data.plan import Limits
-from discreet.mechanisms.partition import Method, PartitionSelection, partition_selection
-from discreet.noise.bits import Bits
-from discreet.queries import ask
-from discreet.queries.answer import Answer
-from discreet.queries.ask import By
-from discreet.queries.design import Setting
-from discreet.queries.noisy import Noisy
-from discreet.queries.parts import Scale
-from discreet.tables.charge import fresh_key, protection, reserved
-from discreet.tables.fold import SELECTED
-from discreet.tables.release import Release, value_of
+from discreet.data.program import Limits
+from discreet.mechanisms.partition_selection import Method, PartitionSelection, partition_selection
+from discreet.noise.random_source import Bits
+from discreet.query import builders as ask
+from discreet.query._answer import Answer
+from discreet.query._measure import Scale
+from discreet.query._noisy_integers import Noisy
+from discreet.query._release_plan import Setting
+from discreet.query.builders import By
+from discreet.tables.release import SELECTED, Release, fresh_key, protection, reserved, value_of
 
 if TYPE_CHECKING:
-    from discreet.tables.opened import Opened
+    from discreet.tables.table import Opened
 
 
 def selection(
@@ -79,7 +77,10 @@ def discover(
     Source: docs/theory/keys.md.
     Needs: an account; time is not hidden (it grows with the number of keys that occur).
     """
-    from discreet.data.keys import KeyPlan, collect_keys  # noqa: PLC0415 - engines are slow
+    from discreet.data.execute import (
+        KeyPlan,
+        collect_keys,  # noqa: PLC0415 - engines are slow
+    )
     from discreet.data.source import check_source  # noqa: PLC0415
 
     query = ask.units(where=where, by=by, name=name)

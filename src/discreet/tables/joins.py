@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from discreet.core import check
+from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.data.schema import Lookup, Plain, Text
 from discreet.ledger.account import Account
 
 if TYPE_CHECKING:
-    from discreet.tables.opened import Opened
+    from discreet.tables.table import Opened
 
 T = TypeVar("T", bound="Opened")
 
@@ -27,7 +27,7 @@ def join(
         is neither multiplied nor dropped, and what it gets depends on that row alone.
     Needs: the public table is public.
     """
-    from discreet.data.public import lookups  # noqa: PLC0415 - engines are slow to import
+    from discreet.data.public_tables import lookups  # noqa: PLC0415 - engines are slow to import
 
     pairs: object = {on: on} if isinstance(on, str) else on
     if not isinstance(pairs, Mapping) or len(pairs) != 1:
@@ -54,8 +54,11 @@ def join_units(table: T, other: Opened, *, columns: Iterable[str]) -> T:
     Source: docs/theory/keys.md.
     Needs: both tables name the same units in the same way, under one relation and one account.
     """
-    from discreet.data.joined_engine import one_row_each  # noqa: PLC0415 - engines are slow
-    from discreet.data.source import Joined, check_source  # noqa: PLC0415
+    from discreet.data.execute import one_row_each  # noqa: PLC0415 - engines are slow
+    from discreet.data.source import (
+        Joined,
+        check_source,  # noqa: PLC0415
+    )
 
     if not isinstance(other, type(table)):
         raise InvalidArgument(f"other must be a private table, got {type(other).__name__}.")

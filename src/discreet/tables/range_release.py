@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.account import Receipt
-from discreet.noise.bits import Bits
-from discreet.queries.design import Setting
-from discreet.queries.ranges.grid_question import PlannedGrid
-from discreet.queries.ranges.grid_release import GridRelease
-from discreet.queries.ranges.question import ROWS, PlannedRanges, limited
-from discreet.queries.ranges.release import RangeRelease
-from discreet.tables.charge import protection
-from discreet.tables.release import read_receipt, receipt_content, worth
+from discreet.noise.random_source import Bits
+from discreet.query._release_plan import Setting
+from discreet.ranges.grid.release import GridRelease
+from discreet.ranges.grid.table_query import PlannedGrid
+from discreet.ranges.release import RangeRelease
+from discreet.ranges.table_query import ROWS, PlannedRanges, limited
+from discreet.tables.release import protection, read_receipt, receipt_content, worth
 
 if TYPE_CHECKING:
-    from discreet.data.engine import Table
+    from discreet.data.program import Table
 
 _SECTION = "release"
 _WORDS = ("title", "question", "mechanism", "protects")

@@ -11,19 +11,168 @@ from html import escape
 from typing import Any
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import canonical, check
+from discreet.core import _validate as check
+from discreet.core import canonical_json as canonical
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.data.plan import Key
-from discreet.ledger.account import Receipt
-from discreet.queries.answer import Answer
-from discreet.tables.fold import Folded, fold
+from discreet.core.relation import Relation
+from discreet.data.program import Key
+from discreet.data.schema import OTHER
+from discreet.ledger.account import Account, Receipt, Reservation, shortened
+from discreet.noise.random_source import Bits
+from discreet.query._answer import Answer
+from discreet.query._bound_suggestions import sum_width
+from discreet.query._measure import Scale
+from discreet.query._release_plan import Setting
+
+# ── Charge ───────────────────────────────────────────────────────────────────────────────────────
+# What every release shares: the reservation before the first row, and who is protected.
+
+
+def reserved(
+    account: Account | None,
+    guarantee: Guarantee,
+    *,
+    label: str,
+    bits: Bits,
+    request_id: str | None = None,
+) -> Reservation:
+    """The budget of a release, spent now. Bits that are not private are refused."""
+    if account is None:
+        raise InvalidArgument("account must be given to release: discreet.table(account=...).")
+    words = shortened(label)
+    return account.reserve(guarantee, label=words, private=bits.private, request_id=request_id)
+
+
+def fresh_key(bits: Bits) -> int:
+    """Which rows of a unit are kept must not be known or repeated."""
+    return int.from_bytes(bits.words(2).tobytes(), "big")
+
+
+def protection(setting: Setting) -> str:
+    """Who is protected, and how much of each is used, in one sentence."""
+    who = "any one row" if setting.unit is None else f"any one {setting.unit}, with all its rows,"
+    act = {
+        Relation.ADD_REMOVE: f"whether {who} is in the data at all",
+        Relation.REPLACE_ONE: f"what the data say about {who} while their number is public",
+    }[setting.relation]
+    limits = [
+        f"at most {value} {thing}{' is' if value == 1 else 's are'} used of each{where}"
+        for value, thing, where in (
+            (setting.limits.rows_per_unit, "row", ""),
+            (setting.limits.groups_per_unit, "group", ""),
+            (setting.limits.rows_per_unit_and_group, "row", " in a group"),
+        )
+        if value is not None
+    ]
+    return "; ".join([f"protects {act}", *limits])
+
+
+# ── Fold ─────────────────────────────────────────────────────────────────────────────────────────
+# Small groups put together after the release: post-processing, at no cost.
+
+
+_LEVEL = 0.95
+SELECTED = "units of shown keys"
+"""The name of counts that were selected by a threshold, among others that stay hidden."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Folded:
+    """A release of counts or sums whose small groups are one, the last: see `Release.fold`."""
+
+    release: Release
+    kept: tuple[int, ...]
+    merged: tuple[int, ...]
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The keys of the groups."""
+        known = tuple(self.release.keys[place] for place in self.kept)
+        return (*known, (OTHER,) * len(self.release.names)) if self.merged else known
+
+    @property
+    def value(self) -> tuple[Any, ...]:
+        """The published numbers in the order of the keys."""
+        return self._picked(self.release.value, sum)
+
+    @property
+    def std(self) -> tuple[float, ...]:
+        """Deviation of the noise as it was drawn; choosing small groups picks negative noise."""
+        return self._picked(self.release.std, lambda many: math.hypot(*many))
+
+    def interval(self, level: float = _LEVEL) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Bounds that hold the answer without noise, each with probability at least ``level``.
+
+        Theorem: also for the merged group, although its members were chosen by their noisy values.
+        Proof: with n groups there are C(n, k) choices of k members. The bound on the sum of k
+            noises holds for all of these sums at once, and for all k at once (`sum_width`).
+        """
+        inside = float(check.probability("level", level, zero=False, one=False))
+        low, high = self.release.interval(inside)
+        n, k = len(low), len(self.merged)
+        part, scale = _measured(self.release)
+        ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) + math.log(n)
+        width = sum_width(part.law, k, inside, choices=ways * (1 + 1e-12))
+        step = scale.exponent + scale.shifts[0]
+        # Values that were divided by a power of two were also rounded, each by less than a step.
+        reach = math.ldexp(width + (k if scale.shifts[0] else 0), step)
+        total = sum(self.release.value[place] for place in self.merged)
+        ends = (total - reach, total + reach) if self.merged else (0, 0)
+        return (
+            self._picked(low, lambda _: ends[0]),
+            self._picked(high, lambda _: ends[1]),
+        )
+
+    def rows(self, level: float = _LEVEL) -> list[dict[str, Any]]:
+        """One record for each group: keys, value, std, low, high."""
+        names = self.release.names
+        columns = zip(self.keys, self.value, self.std, *self.interval(level), strict=True)
+        return [
+            {**dict(zip(names, key, strict=True)), "value": v, "std": s, "low": a, "high": b}
+            for key, v, s, a, b in columns
+        ]
+
+    def _picked(self, numbers: Sequence[Any], together: Any) -> tuple[Any, ...]:
+        kept = tuple(numbers[place] for place in self.kept)
+        if not self.merged:
+            return kept
+        return (*kept, together([numbers[place] for place in self.merged]))
+
+
+def fold(release: Release, *, below: float) -> Folded:
+    """Put all groups whose published number is below this into one, the last."""
+    _measured(release)
+    if not release.names:
+        raise InvalidArgument("fold needs a release with groups.")
+    limit = float(check.finite("below", below))
+    rest = (OTHER,) * len(release.names)
+    small = [
+        key == rest or value < limit for key, value in zip(release.keys, release.value, strict=True)
+    ]
+    return Folded(
+        release=release,
+        kept=tuple(place for place, one in enumerate(small) if not one),
+        merged=tuple(place for place, one in enumerate(small) if one),
+    )
+
+
+def _measured(release: Release) -> tuple[Any, Scale]:
+    answer = release.answer
+    if answer is None or not isinstance(answer.scale, Scale) or len(answer.parts) != 1:
+        raise Unsupported("Only counts and sums that were measured directly can be folded.")
+    if answer.parts[0].name == SELECTED:
+        raise Unsupported("Ask for counts by these keys, and fold those: hidden keys bias these.")
+    return answer.parts[0], answer.scale
+
+
+# ── Release ──────────────────────────────────────────────────────────────────────────────────────
+
 
 VERSION = 1
 DELTA = 1e-6
 """Where epsilon is told of guarantees that have no pure one."""
 _LARGEST_DELTA = 0.01
 _SHOWN = 20
-_LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from discreet.core.exact import Number
+from discreet.core._rational import Number
 from discreet.ledger.account import Account, Receipt
-from discreet.noise.bits import system
-from discreet.queries.ranges.stream import Counts
-from discreet.queries.ranges.stream_file import StreamFile
-from discreet.queries.ranges.stream_plan import Forecast, StreamPlan, plan_stream
+from discreet.noise.random_source import system
+from discreet.ranges.stream.file import StreamFile
+from discreet.ranges.stream.plan import Forecast, StreamPlan, plan_stream
+from discreet.ranges.stream.state import Counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,25 +9,33 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import check
+from discreet.core import _validate as check
+from discreet.core._rational import Number as Numeric
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number as Numeric
 from discreet.core.relation import Relation
 from discreet.data.expression import col
-from discreet.data.plan import Limits, Plan, count, units
+from discreet.data.program import Limits, Plan, count, units
 from discreet.data.schema import Number, real
 from discreet.ledger.account import Receipt
 from discreet.mechanisms.additive import Additive
-from discreet.noise.bits import Bits
-from discreet.noise.law import Law
-from discreet.queries import ask
-from discreet.queries.ask import By
-from discreet.queries.bounds import LARGEST, Choice, choices, classes, covering, edges, grid_of
-from discreet.queries.budget import Budget, Move
-from discreet.tables.charge import fresh_key, reserved
+from discreet.noise.distribution import Law
+from discreet.noise.random_source import Bits
+from discreet.query import builders as ask
+from discreet.query._bound_suggestions import (
+    LARGEST,
+    Choice,
+    choices,
+    classes,
+    covering,
+    edges,
+    grid_of,
+)
+from discreet.query.budget import Budget, Move
+from discreet.query.builders import By
+from discreet.tables.release import fresh_key, reserved
 
 if TYPE_CHECKING:
-    from discreet.tables.opened import Opened
+    from discreet.tables.table import Opened
 
 _LEVEL = 0.95
 
@@ -122,7 +130,7 @@ def suggest_bounds(
     Source: docs/theory/keys.md.
     Needs: an account.
     """
-    from discreet.data.collect import collect  # noqa: PLC0415 - engines are slow to import
+    from discreet.data.execute import collect  # noqa: PLC0415 - engines are slow to import
     from discreet.data.source import check_source  # noqa: PLC0415
 
     declared = table.setting.schema.get(column)
@@ -177,7 +185,7 @@ def suggest_limits(
     Source: docs/theory/keys.md.
     Needs: an account, and a table with a unit.
     """
-    from discreet.data.collect import engine_of  # noqa: PLC0415 - engines are slow to import
+    from discreet.data.execute import engine_of  # noqa: PLC0415 - engines are slow to import
     from discreet.data.source import check_source  # noqa: PLC0415
 
     setting = table.setting

@@ -9,28 +9,349 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, Unpack
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, TypeAlias, TypedDict, Unpack, cast
 
-from discreet.core import check
+from discreet.accounting.guarantee import Guarantee
+from discreet.core import _validate as check
+from discreet.core._rational import Number, rational
 from discreet.core.errors import InvalidArgument, RelationMismatch
-from discreet.core.exact import Number
 from discreet.core.relation import Relation, trusted
 from discreet.data.expression import Expression
-from discreet.data.plan import Limits
+from discreet.data.program import Limits
 from discreet.data.schema import Declared, Plain, Text
 from discreet.ledger.account import Account
-from discreet.noise.bits import Bits, system
-from discreet.queries import ask
-from discreet.queries.ask import By, Keys, Method, Query, Value
-from discreet.queries.budget import budget
-from discreet.queries.design import Design, Setting, design, single
-from discreet.queries.forecast import Forecast, forecast
-from discreet.queries.targets import Currency, amount_for
-from discreet.tables.opened import Amount, amount_of
-from discreet.tables.ranged import Ranged
+from discreet.ledger.personal_budgets import Crowd
+from discreet.mechanisms.partition_selection import Method
+from discreet.noise.random_source import Bits, system
+from discreet.query import builders as ask
+from discreet.query._release_plan import Design, Setting, design, single
+from discreet.query.budget import Budget, budget
+from discreet.query.builders import By, Keys, Query, Value
+from discreet.query.builders import Method as Method_table
+from discreet.query.error_forecast import Currency, Forecast, amount_for, forecast
+from discreet.ranges._range_answers import LEVEL
+from discreet.ranges.grid.plan import GridPlan
+from discreet.ranges.grid.table_query import AskedGrid, planned_grid, rectangles
+from discreet.ranges.hierarchical_search import Descent, descent, planned_descent
+from discreet.ranges.plan import RangePlan
+from discreet.ranges.table_query import Asked, range_amount_for, ranges
+from discreet.ranges.table_query import planned as planned_ranges
+from discreet.tables._execute import Work, carry_out
+from discreet.tables._large_domain_quantiles import FineQuantiles, descend
+from discreet.tables.discover_keys import discover, selection
+from discreet.tables.joins import join, join_units
+from discreet.tables.personalized_table import Personal, personal_table
+from discreet.tables.range_release import AnyRanges, ChargedGrid, ChargedRanges
 from discreet.tables.release import Release
-from discreet.tables.work import Work, carry_out
+from discreet.tables.suggest import Bounds, SuggestedLimits, suggest_bounds, suggest_limits
+
+# ── Opened ───────────────────────────────────────────────────────────────────────────────────────
+# An opened table: its source, what is declared about it, who pays, and what can be found out.
+
+
+class Amount(TypedDict, total=False):
+    """What an answer may cost: epsilon, or epsilon and delta, or rho."""
+
+    epsilon: Number
+    delta: Number
+    rho: Number
+
+
+def amount_of(found: Budget) -> Amount:
+    """A budget as it is asked for: doubles wherever they are read back as what they stand for."""
+    parts = {"epsilon": found.epsilon, "delta": found.delta, "rho": found.rho}
+    stated = {name: x for name, x in parts.items() if x is not None}
+    return cast(
+        "Amount", {name: float(x) if rational(float(x)) == x else x for name, x in stated.items()}
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Opened:
+    """A private table without its questions; see `Table`."""
+
+    source: Any = field(repr=False)
+    setting: Setting = field(repr=False)
+    account: Account | None = field(repr=False)
+
+    def discover(
+        self,
+        by: By,
+        *,
+        groups_per_unit: int | None = None,
+        where: Expression | None = None,
+        minimum: int = 1,
+        method: Method | None = None,
+        **amount: Unpack[Amount],
+    ) -> Release:
+        """The values of columns that enough units have, with noisy counts of units.
+
+        For groups that nobody knows beforehand: columns declared as `text`, or with too many
+        values. Of one unit ``groups_per_unit`` keys count; a key that one unit alone has is shown
+        with probability at most ``delta``. Use the result as ``keys`` of other questions.
+
+        ``epsilon`` buys Laplace noise; for many groups per unit ``method="gaussian"``, or ``rho``,
+        needs less of it.
+        """
+        check.known(amount, Amount.__annotations__)
+        mechanism = selection(
+            self,
+            groups_per_unit=groups_per_unit,
+            minimum=minimum,
+            method=method,
+            amount=amount,
+        )
+        return discover(self, by=by, mechanism=mechanism, where=where, bits=system())
+
+    def join(
+        self, public: object, *, on: str | Mapping[str, str], columns: Mapping[str, Plain]
+    ) -> Self:
+        """This table with declared columns of a public one, found by the value of ``on``.
+
+        ``public`` is a frame or a file whose ``on`` is different in each row. No row is multiplied
+        or dropped: what has no match gets the missing value of the declaration.
+        """
+        return join(self, public, on=on, columns=columns)
+
+    def join_units(self, other: Opened, *, columns: Iterable[str]) -> Self:
+        """This table with columns of each unit's row in another private table.
+
+        If a unit has several rows there, one is used; if it has none, the missing values are. Both
+        tables must have the same unit, relation and account.
+        """
+        return join_units(self, other, columns=columns)
+
+    def personal(
+        self,
+        *,
+        levels: Mapping[Any, Number | Guarantee],
+        budget: str | None = None,
+        crowd: Crowd | None = None,
+    ) -> Personal:
+        """Questions in which each person has the budget of the own level.
+
+        ``levels`` maps levels to epsilons (or to ``zcdp`` or ``approx`` limits, all alike): what
+        one answer may cost their people. ``budget`` names the column, a declared category, that
+        holds each person's level; the account pays for the most open. Instead of it, a ``crowd``
+        of the ledger knows the level of each member, pays for each, and leaves out who cannot.
+        People of levels that are not listed are left out.
+        """
+        return personal_table(self, levels, budget=budget, crowd=crowd)
+
+    def suggest_bounds(
+        self,
+        column: str,
+        *,
+        coverage: float = 0.99,
+        outermost: tuple[Number, Number] | None = None,
+        **amount: Unpack[Amount],
+    ) -> Bounds:
+        """Bounds for a column that hold about ``coverage`` of the units: charged, like any answer.
+
+        The column need not be declared. ``outermost`` is a public range that surely holds all.
+        """
+        check.known(amount, Amount.__annotations__)
+        return suggest_bounds(
+            self,
+            column,
+            coverage=coverage,
+            outermost=outermost,
+            budget=budget(**amount),
+            bits=system(),
+        )
+
+    def suggest_limits(
+        self, *, by: By = None, planned_epsilon: Number = 1, **amount: Unpack[Amount]
+    ) -> SuggestedLimits:
+        """How many rows (and groups of ``by``) of a unit to use: charged, like any answer.
+
+        Balances what a limit leaves out with the noise of a count at ``planned_epsilon``.
+        """
+        check.known(amount, Amount.__annotations__)
+        amounts = budget(**amount)
+        return suggest_limits(
+            self, by=by, planned_epsilon=planned_epsilon, budget=amounts, bits=system()
+        )
+
+
+# ── Ranged ───────────────────────────────────────────────────────────────────────────────────────
+# What can be asked of a table about ranges: all of one column, or rectangles of several.
+
+
+class Own(TypedDict, total=False):
+    """Limits for one question, in place of the table's."""
+
+    rows_per_unit: int
+    groups_per_unit: int
+    rows_per_unit_and_group: int
+
+
+class Priced(Amount, Own, total=False):
+    """What ranges may cost, and limits of their own."""
+
+
+def split(given: Priced) -> tuple[Limits, Budget]:
+    """The limits, and the amount."""
+    check.known(given, Priced.__annotations__)
+    rest: dict[str, Any] = dict(given)
+    own = {name: rest.pop(name) for name in Own.__annotations__ if name in rest}
+    return Limits(**own), budget(**rest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ranged(Opened):
+    """A private table that is asked for ranges; see `Table`."""
+
+    def ranges(
+        self,
+        value: Value,
+        *,
+        workload: Asked = "all",
+        bins: int | None = None,
+        edges: Iterable[Number] | None = None,
+        where: Expression | None = None,
+        **more: Unpack[Priced],
+    ) -> ChargedRanges:
+        """Answers to every range of a column, each with its exact error, for one price.
+
+        Whole numbers, days and categories are counted value by value; real numbers are cut into
+        ``bins`` or at ``edges``. ``workload`` says which ranges matter: "all", "points", "short",
+        "long", "prefixes", or pairs of labels. `plan_ranges` shows what is chosen, and why.
+
+        ``rows_per_unit``, ``groups_per_unit`` (a cell is a group) and ``rows_per_unit_and_group``
+        are limits for this question alone, in place of the table's.
+        """
+        own, amount = split(more)
+        query = ranges(value, workload=workload, bins=bins, edges=edges, where=where, limits=own)
+        found = planned_ranges(query, setting=self.setting, budget=amount)
+        return cast("ChargedRanges", self.run_all(Work(ranges=(found,)))[1][0])
+
+    def plan_ranges(
+        self,
+        value: Value,
+        *,
+        workload: Asked = "all",
+        bins: int | None = None,
+        edges: Iterable[Number] | None = None,
+        where: Expression | None = None,
+        rows: int | None = None,
+        **more: Unpack[Priced],
+    ) -> RangePlan:
+        """Every structure for `ranges` with its exact error, best first; nothing is read or spent.
+
+        ``rows`` is a guess of how many there are, to show errors as a share of them.
+        """
+        own, amount = split(more)
+        query = ranges(value, workload=workload, bins=bins, edges=edges, where=where, limits=own)
+        return planned_ranges(query, setting=self.setting, budget=amount, rows=rows).ranked
+
+    def amount_for_ranges(  # noqa: PLR0913 - each has a name, most a default
+        self,
+        value: Value,
+        *,
+        within: Number,
+        workload: Asked = "all",
+        bins: int | None = None,
+        edges: Iterable[Number] | None = None,
+        where: Expression | None = None,
+        level: float = LEVEL,
+        currency: Currency = "epsilon",
+        delta: Number | None = None,
+        **own: Unpack[Own],
+    ) -> Amount:
+        """The smallest amount at which every range of the workload is within a half-width.
+
+        It goes where an amount is asked: ``table.ranges(value, **amount)``, with the same workload.
+        Nothing is read or spent.
+        """
+        limits = Limits(**own)
+        query = ranges(value, workload=workload, bins=bins, edges=edges, where=where, limits=limits)
+        found = range_amount_for(
+            query,
+            setting=self.setting,
+            within=within,
+            level=level,
+            currency=currency,
+            delta=delta,
+        )
+        return amount_of(found)
+
+    def fine_quantiles(
+        self,
+        value: Value,
+        levels: Iterable[Number],
+        *,
+        where: Expression | None = None,
+        **more: Unpack[Priced],
+    ) -> FineQuantiles:
+        """Quantiles of numbers or dates with up to 2**63 values, exact to the last of them.
+
+        Unlike `quantiles` there are no bins: the data are read a few times, each time closer to the
+        quantiles. All answers share one budget, and their ranks one bound that is known before.
+        """
+        found = self.plan_fine_quantiles(value, levels, where=where, **more)
+        return descend(self, found, bits=system())
+
+    def plan_fine_quantiles(
+        self,
+        value: Value,
+        levels: Iterable[Number],
+        *,
+        where: Expression | None = None,
+        **more: Unpack[Priced],
+    ) -> Descent:
+        """How `fine_quantiles` goes: its ``rank_width`` in rows; nothing is read or spent."""
+        own, amount = split(more)
+        query = descent(value, levels, where=where, limits=own)
+        return planned_descent(query, setting=self.setting, budget=amount)
+
+    def grid(
+        self,
+        values: Sequence[Value],
+        *,
+        workload: AskedGrid = "all",
+        bins: Mapping[str, int] | None = None,
+        where: Expression | None = None,
+        **more: Unpack[Priced],
+    ) -> ChargedGrid:
+        """Answers to every rectangle of several columns, each with its exact error, for one price.
+
+        ``bins`` cuts columns of numbers; ``workload`` is "all", "points" or "margins".
+        """
+        own, amount = split(more)
+        query = rectangles(values, workload=workload, bins=bins, where=where, limits=own)
+        found = planned_grid(query, setting=self.setting, budget=amount)
+        return cast("ChargedGrid", self.run_all(Work(ranges=(found,)))[1][0])
+
+    def plan_grid(
+        self,
+        values: Sequence[Value],
+        *,
+        workload: AskedGrid = "all",
+        bins: Mapping[str, int] | None = None,
+        where: Expression | None = None,
+        rows: int | None = None,
+        **more: Unpack[Priced],
+    ) -> GridPlan:
+        """Every structure for `grid` with its exact error, best first; nothing is read or spent."""
+        own, amount = split(more)
+        query = rectangles(values, workload=workload, bins=bins, where=where, limits=own)
+        return planned_grid(query, setting=self.setting, budget=amount, rows=rows).ranked
+
+    def run_all(
+        self,
+        work: Work,
+        *,
+        label: str | None = None,
+        progress: Callable[[str], None] = lambda _: None,
+    ) -> tuple[tuple[Release, ...], tuple[AnyRanges, ...]]:
+        """Carry out questions and ranges that are planned: reserved together, or not at all."""
+        return carry_out(self, work, label=label, bits=system(), progress=progress)
+
+
+# ── Table ────────────────────────────────────────────────────────────────────────────────────────
+
 
 _LEVEL = 0.95
 Edges: TypeAlias = Iterable[Number | dt.date] | None
@@ -119,7 +440,7 @@ class Table(Ranged):
         by: By = None,
         keys: Keys = None,
         bins: int | None = None,
-        method: Method | None = None,
+        method: Method_table | None = None,
         **amount: Unpack[Amount],
     ) -> Release:
         """The value that half of the rows do not exceed; see `quantiles`."""
@@ -135,7 +456,7 @@ class Table(Ranged):
         by: By = None,
         keys: Keys = None,
         bins: int | None = None,
-        method: Method | None = None,
+        method: Method_table | None = None,
         **amount: Unpack[Amount],
     ) -> Release:
         """For each level q, the value that a share q of the rows does not exceed.

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from discreet.audit import series
+from discreet.audit.series import _leakage as brute
+from discreet.audit.series import _leakage as engine
+from discreet.audit.series._leakage import covariances, largest
 from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
-from discreet.leakage import series
-from discreet.leakage.series import brute, engine
-from discreet.leakage.series.moments import covariances
-from discreet.leakage.series.signs import largest
-from discreet.noise.bits import seeded
-from tests.laws import ALPHA
+from discreet.noise.random_source import seeded
+from tests.distributions import ALPHA
 
 STD = 1.270205
 PAIR = series.VAR(lags=[[0.5, 0.1], [0, 0.5]], noise=[[1, 0.3], [0.3, 1]])

@@ -4,17 +4,18 @@ import math
 
 import numpy as np
 import pytest
+from discreet_studies.private_inference import published_series as published
 from scipy import stats
 from scipy.linalg import toeplitz
 
 from discreet.accounting.conversion import gaussian_delta, gaussian_epsilon, gaussian_mu
+from discreet.audit import series
+from discreet.audit.series import _leakage as brute
+from discreet.audit.series._barrier_method import Barrier, Stationary
+from discreet.audit.series.design import _groups
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.leakage import series
-from discreet.leakage.series import brute, published
-from discreet.leakage.series.barrier import Barrier, Stationary
-from discreet.leakage.series.design import _groups
-from discreet.noise.bits import seeded
-from tests.laws import ALPHA
+from discreet.noise.random_source import seeded
+from tests.distributions import ALPHA
 
 PAIR = series.VAR(lags=[[0.5, 0.1], [0, 0.5]], noise=[[1, 0.3], [0.3, 1]])
 FIVE = series.VAR(lags=np.diag([0.3, 0.4, 0.5, 0.6, 0.7]), noise=0.7 * np.eye(5) + 0.3)

@@ -8,6 +8,11 @@ import pytest
 from scipy import stats
 
 import discreet
+from discreet.audit import series
+from discreet.audit.series import _leakage as brute
+from discreet.audit.series import _private_fit as private
+from discreet.audit.series import _private_full_fit as private_full
+from discreet.audit.series import exchangeable as alike
 from discreet.core.errors import (
     BudgetExceeded,
     InvalidArgument,
@@ -16,11 +21,9 @@ from discreet.core.errors import (
     RelationMismatch,
 )
 from discreet.core.relation import Relation
-from discreet.leakage import series
-from discreet.leakage.series import alike, brute, private, private_full
-from discreet.mechanisms.column import Column
-from discreet.noise.bits import seeded
-from tests.laws import ALPHA
+from discreet.mechanisms.quantiles import Column
+from discreet.noise.random_source import seeded
+from tests.distributions import ALPHA
 
 HABIT = series.Alike(habits=(0.7,), variance=1.0, correlation=0.1)
 BOUNDS = (-8, 8)

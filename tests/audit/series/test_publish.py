@@ -9,14 +9,14 @@ from scipy import stats
 
 import discreet
 from discreet.accounting.conversion import gaussian_epsilon
+from discreet.audit import series
+from discreet.audit.series.publish import _totals, _whitening
+from discreet.audit.series.worst_case import variants
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.leakage import series
-from discreet.leakage.series.publish import _totals, _whitening
-from discreet.leakage.series.worst import variants
-from discreet.mechanisms.column import Column
-from discreet.noise.bits import seeded
-from tests.laws import ALPHA
+from discreet.mechanisms.quantiles import Column
+from discreet.noise.random_source import seeded
+from tests.distributions import ALPHA
 
 SHAPE = np.array([[1.0, 0.6, 0.3], [0.6, 1.2, 0.6], [0.3, 0.6, 0.9]])
 PANEL = series.Alike(habits=(0.8,), variance=1.0, correlation=0.1).simulate(

@@ -12,9 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from discreet.local import state as module
-from discreet.local.collection import Collection
-from discreet.local.state import State
+from discreet.local.collection import aggregator_state as module
+from discreet.local.collection.aggregator_state import State
+from discreet.local.collection.spec import Collection
 
 
 def patched(channel, *, careless):

@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.local import aggregate, catalogue
-from discreet.local.aggregate import Aggregate
-from discreet.local.catalogue import from_description
-from discreet.mechanisms.local import catalogue as mechanisms
-from discreet.mechanisms.local.histogram import she
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.unary import oue, sue, the
-from discreet.noise.bits import seeded
-from discreet.queries.ranges.domain import integers
-from discreet.queries.ranges.local.grid import local_grid
+from discreet.local import registry as catalogue
+from discreet.local import registry as mechanisms
+from discreet.local.collection import aggregator as aggregate
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.oracles.histogram_encoding import she
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.oracles.unary_encoding import oue, sue, the
+from discreet.local.ranges.hybrid_grid import local_grid
+from discreet.local.registry import from_description
+from discreet.noise.random_source import seeded
+from discreet.ranges.domain import integers
 
 ORACLES = [build(categories=11, epsilon=1.5) for build in (grr, sue, oue, the, she)]
 

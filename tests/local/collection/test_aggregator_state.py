@@ -18,14 +18,14 @@ import pytest
 
 from discreet.core.errors import InvalidArgument
 from discreet.data.source import EngineFailure
-from discreet.local import state as module
-from discreet.local.aggregate import Aggregate
-from discreet.local.collection import Collection
-from discreet.local.files import Writer
-from discreet.local.state import State, StateFailure
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.unary import oue
-from discreet.noise.bits import seeded
+from discreet.local.collection import aggregator_state as module
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.collection.aggregator_state import State, StateFailure
+from discreet.local.collection.report_file import Writer
+from discreet.local.collection.spec import Collection
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.oracles.unary_encoding import oue
+from discreet.noise.random_source import seeded
 
 HERE = Path(__file__).parent
 GRR = Collection(randomiser=grr(categories=300, epsilon=1))

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.aggregate import Aggregate
-from discreet.local.collection import Collection
-from discreet.local.files import (
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.collection.aggregator_state import State
+from discreet.local.collection.report_file import (
     MAGIC,
     NotReports,
     Unfinished,
@@ -25,10 +25,10 @@ from discreet.local.files import (
     marked,
     read_header,
 )
-from discreet.local.state import State
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.unary import oue
-from discreet.noise.bits import seeded
+from discreet.local.collection.spec import Collection
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.oracles.unary_encoding import oue
+from discreet.noise.random_source import seeded
 
 GRR = Collection(randomiser=grr(categories=300, epsilon=1))  # two bytes
 OUE = Collection(randomiser=oue(categories=20, epsilon=2))  # three bytes

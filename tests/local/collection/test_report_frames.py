@@ -16,11 +16,11 @@ import pyarrow.feather
 import pytest
 
 from discreet.core.errors import InvalidArgument, PrivacyError
-from discreet.local import frames
-from discreet.local.aggregate import Aggregate
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.unary import oue
-from discreet.noise.bits import seeded
+from discreet.local.collection import _report_frames as frames
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.oracles.unary_encoding import oue
+from discreet.noise.random_source import seeded
 
 RANDOMISERS = [grr(categories=300, epsilon=1), oue(categories=100, epsilon=1)]
 TEXTS = {

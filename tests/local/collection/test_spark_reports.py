@@ -11,17 +11,17 @@ import polars as pl
 import pytest
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.data import spark_sums
+from discreet.data._spark import engine as spark_sums
 from discreet.data.source import EngineFailure
-from discreet.local import spark_reports
-from discreet.local.aggregate import Aggregate
-from discreet.local.collection import Collection
-from discreet.local.files import Writer
-from discreet.local.state import State
-from discreet.mechanisms.local.hashing import olh
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.unary import oue
-from discreet.noise.bits import seeded
+from discreet.local.collection import _spark_reports as spark_reports
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.collection.aggregator_state import State
+from discreet.local.collection.report_file import Writer
+from discreet.local.collection.spec import Collection
+from discreet.local.oracles.local_hashing import olh
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.oracles.unary_encoding import oue
+from discreet.noise.random_source import seeded
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 RANDOMISERS = [

@@ -12,19 +12,19 @@ from mpmath import mp, mpf
 from scipy import optimize, stats
 
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
-from discreet.local.aggregate import Aggregate
-from discreet.local.catalogue import from_description
-from discreet.mechanisms.local.balanced import balanced, levels
-from discreet.mechanisms.local.best import best_mean
-from discreet.mechanisms.local.hybrid import hybrid
-from discreet.mechanisms.local.laplace import local_laplace
-from discreet.mechanisms.local.mean import on_grid
-from discreet.mechanisms.local.piecewise import Piecewise, duchi, piecewise
-from discreet.mechanisms.local.wave import square_wave
-from discreet.mechanisms.local.window import Window, histogram, rows, window
-from discreet.noise.bits import seeded
-from tests.counted import CountedBits
-from tests.laws import frequency, mean_of
+from discreet.local._window_channel import Window, histogram, rows, window
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.means.balanced_piecewise import balanced, levels
+from discreet.local.means.base import on_grid
+from discreet.local.means.hybrid import hybrid
+from discreet.local.means.local_laplace import local_laplace
+from discreet.local.means.multidimensional import best_mean
+from discreet.local.means.piecewise import Piecewise, duchi, piecewise
+from discreet.local.registry import from_description
+from discreet.local.square_wave import square_wave
+from discreet.noise.random_source import seeded
+from tests.counting_source import CountedBits
+from tests.distributions import frequency, mean_of
 
 EPSILONS = [0.01, 0.5, 1, Fraction(7, 3), 6, 40]
 SMALL = {

@@ -10,12 +10,12 @@ import pytest
 from mpmath import mp, mpf
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.aggregate import Aggregate
-from discreet.local.catalogue import from_description
-from discreet.mechanisms.local.piecewise import duchi
-from discreet.mechanisms.local.several import Several, _chosen, several
-from discreet.noise.bits import seeded
-from tests.laws import frequency, mean_of
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.means.multidimensional import Several, _chosen, several
+from discreet.local.means.piecewise import duchi
+from discreet.local.registry import from_description
+from discreet.noise.random_source import seeded
+from tests.distributions import frequency, mean_of
 
 COLUMNS = {"age": (0, 120), "income": (-10, 90.5), "weight": (2, 4)}
 

@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.mechanisms.local.frequencies import Frequencies
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.unary import oue
+from discreet.local.oracles.base import Frequencies
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.oracles.unary_encoding import oue
 
 RAW = np.array([0.7, -0.1, 0.3, 0.05, -0.02, 0.2])
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.local.aggregate import Aggregate
-from discreet.mechanisms.local.histogram import SummedHistogram, she
-from discreet.noise.bits import seeded
-from tests.laws import follows, mean_of
-from tests.oracle_laws import CountedBits
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.oracles.histogram_encoding import SummedHistogram, she
+from discreet.noise.random_source import seeded
+from tests.distributions import follows, mean_of
+from tests.oracle_distributions import CountedBits
 
 LIMIT = 32767
 

@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.aggregate import Aggregate
-from discreet.mechanisms.local.catalogue import rebuild
-from discreet.mechanisms.local.hadamard import walsh_hadamard
-from discreet.mechanisms.local.hashing import Hashing, _sets, hadamard_response, olh
-from discreet.mechanisms.local.packing import pack, padded, unpack
-from discreet.noise.bits import SeededBits, seeded
-from discreet.noise.tree import enumerate_sampler
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.oracles.local_hashing import Hashing, _sets, hadamard_response, olh
+from discreet.local.randomizer import pack, padded, unpack, walsh_hadamard
+from discreet.local.registry import rebuild
+from discreet.noise.random_source import SeededBits, seeded
 from discreet.noise.uniform import below, bernoulli_real
 from tests.block_reports import blocks, check_moments, every_report, follow, work
+from tests.choice_tree import enumerate_sampler
 
 SMALL = [(2, 2, 1), (3, 2, 1), (4, 2, 1), (4, 4, 1), (5, 2, 1), (7, 4, 1), (8, 2, 1), (8, 4, 1)]
 SMALL += [(4, 4, 2), (5, 4, 3), (8, 4, 3)]

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.aggregate import Aggregate
-from discreet.mechanisms.local.response import RandomisedResponse, grr, randomised_response
-from discreet.noise.bits import seeded
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.oracles.randomized_response import RandomisedResponse, grr, randomised_response
+from discreet.noise.random_source import seeded
 from discreet.noise.uniform import below, bernoulli_real
-from tests.laws import frequency, mean_of
-from tests.oracle_laws import CountedBits, every_row, moments, ranges
+from tests.distributions import frequency, mean_of
+from tests.oracle_distributions import CountedBits, every_row, moments, ranges
 
 SHARES = (0.4, 0.3, 0.2, 0.1)
 

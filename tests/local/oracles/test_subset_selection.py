@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.aggregate import Aggregate
-from discreet.mechanisms.local import subset
-from discreet.mechanisms.local.catalogue import rebuild
-from discreet.mechanisms.local.packing import unpack
-from discreet.mechanisms.local.subset import SubsetSelection, subset_selection
-from discreet.noise.bits import SeededBits, seeded
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.oracles import subset_selection as subset
+from discreet.local.oracles.subset_selection import SubsetSelection, subset_selection
+from discreet.local.randomizer import unpack
+from discreet.local.registry import rebuild
+from discreet.noise.random_source import SeededBits, seeded
 from tests.block_reports import blocks, check_moments, every_report, follow, work
 
 SMALL = [(2, 1), (3, 1), (3, 2), (4, 1), (4, 2), (5, 2), (5, 4), (7, 3), (8, 2)]

@@ -8,11 +8,11 @@ from itertools import product
 import numpy as np
 import pytest
 
+from discreet.core._rational import exp_minus
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
-from discreet.core.exact import exp_minus
-from discreet.local.aggregate import Aggregate
-from discreet.mechanisms.local import unary
-from discreet.mechanisms.local.unary import (
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.oracles import unary_encoding as unary
+from discreet.local.oracles.unary_encoding import (
     ONE,
     OptimisedUnary,
     best_threshold,
@@ -21,9 +21,9 @@ from discreet.mechanisms.local.unary import (
     sue,
     the,
 )
-from discreet.noise.bits import seeded
-from tests.laws import ALPHA, mean_of
-from tests.oracle_laws import CountedBits, every_row, moments, ranges
+from discreet.noise.random_source import seeded
+from tests.distributions import ALPHA, mean_of
+from tests.oracle_distributions import CountedBits, every_row, moments, ranges
 
 ALL = [sue, oue, the]
 SHARES = (0.4, 0.3, 0.2, 0.1)

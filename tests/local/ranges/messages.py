@@ -3,7 +3,7 @@
 import itertools
 import math
 
-from discreet.queries.ranges.local.halves import Halves
+from discreet.local.ranges.haar import Halves
 
 
 def message_laws(randomiser):

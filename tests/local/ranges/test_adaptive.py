@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.aggregate import Aggregate
-from discreet.local.catalogue import from_description
-from discreet.noise.bits import seeded
-from discreet.queries.ranges.domain import Integers
-from discreet.queries.ranges.local import adaptive as module
-from discreet.queries.ranges.local.adaptive import Block, Partition, adaptive
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.ranges import adaptive as module
+from discreet.local.ranges.adaptive import Block, Partition, adaptive
+from discreet.local.registry import from_description
+from discreet.noise.random_source import seeded
+from discreet.ranges.domain import Integers
 
 DAYS = Integers(lower=0, upper=255)
 

@@ -5,14 +5,14 @@ import pytest
 from scipy import stats
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.aggregate import Aggregate
-from discreet.local.catalogue import from_description
-from discreet.mechanisms.local.frequencies import Frequencies
-from discreet.noise.bits import seeded
-from discreet.queries.ranges.domain import Integers
-from discreet.queries.ranges.local.agree import GridEstimate, Measured
-from discreet.queries.ranges.local.grid import granularity, local_grid
-from tests.laws import ALPHA
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.oracles.base import Frequencies
+from discreet.local.ranges._consistency import GridEstimate, Measured
+from discreet.local.ranges.hybrid_grid import granularity, local_grid
+from discreet.local.registry import from_description
+from discreet.noise.random_source import seeded
+from discreet.ranges.domain import Integers
+from tests.distributions import ALPHA
 
 DOMAINS = {
     "age": Integers(lower=0, upper=63),

@@ -8,13 +8,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.queries.ranges import workload as w
-from discreet.queries.ranges.domain import integers
-from discreet.queries.ranges.local.choice import FACTORIES
-from discreet.queries.ranges.local.haar import haar
-from discreet.queries.ranges.local.law import BlocksLaw, HaarLaw, spread
-from discreet.queries.ranges.local.optimise import best_shares, optimal_tree
-from discreet.queries.ranges.local.tree import blocks, flat, tree
+from discreet.local.ranges._variance import FACTORIES, BlocksLaw, HaarLaw, spread
+from discreet.local.ranges.haar import haar
+from discreet.local.ranges.hierarchical import blocks, flat, tree
+from discreet.local.ranges.plan import best_shares, optimal_tree
+from discreet.ranges import workload as w
+from discreet.ranges.domain import integers
 
 ALL = w.all_ranges()
 

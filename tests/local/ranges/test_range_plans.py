@@ -11,26 +11,22 @@ from scipy import stats
 from discreet.accounting.shuffle import closed_form
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
-from discreet.local.aggregate import Aggregate
-from discreet.noise.bits import seeded
-from discreet.queries.budget import budget
-from discreet.queries.ranges import workload as w
-from discreet.queries.ranges.design import RangeDesign
-from discreet.queries.ranges.domain import integers
-from discreet.queries.ranges.local.haar import haar
-from discreet.queries.ranges.local.halves import Halves
-from discreet.queries.ranges.local.ladder import trust_ladder
-from discreet.queries.ranges.local.law import BlocksLaw
-from discreet.queries.ranges.local.optimise import optimal_tree
-from discreet.queries.ranges.local.plan import plan_local
-from discreet.queries.ranges.local.shuffled import parts_of, shuffled_ranges
-from discreet.queries.ranges.local.tree import flat, tree
-from discreet.queries.ranges.noise import price
-from discreet.queries.ranges.optimise import optimal_blocks
-from discreet.queries.ranges.question import WORKLOADS
-from discreet.queries.ranges.strategy import Contribution
-from tests.laws import ALPHA
-from tests.queries.local.messages import message_laws
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.ranges._variance import BlocksLaw
+from discreet.local.ranges.haar import Halves, haar
+from discreet.local.ranges.hierarchical import flat, tree
+from discreet.local.ranges.plan import optimal_tree, plan_local
+from discreet.local.trust_models import parts_of, shuffled_ranges, trust_ladder
+from discreet.noise.random_source import seeded
+from discreet.query.budget import budget
+from discreet.ranges import workload as w
+from discreet.ranges._strategy_design import RangeDesign
+from discreet.ranges.domain import integers
+from discreet.ranges.strategies.base import Contribution, price
+from discreet.ranges.strategies.hierarchical import optimal_blocks
+from discreet.ranges.table_query import WORKLOADS
+from tests.distributions import ALPHA
+from tests.local.ranges.messages import message_laws
 
 ALL = w.all_ranges()
 SIZE, CLIENTS = 1024, 100_000

@@ -11,19 +11,18 @@ import pytest
 from scipy import stats
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.aggregate import Aggregate
-from discreet.local.catalogue import from_description
-from discreet.noise.bits import seeded
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.ranges.haar import HaarTree, haar
+from discreet.local.ranges.hierarchical import Tree, blocks, flat, place, tree
+from discreet.local.ranges.release import LocalRanges
+from discreet.local.registry import from_description
+from discreet.noise.random_source import seeded
 from discreet.noise.uniform import below
-from discreet.queries.ranges.answers import RangeAnswers
-from discreet.queries.ranges.domain import bins, dates, integers, ordered
-from discreet.queries.ranges.local.haar import HaarTree, haar
-from discreet.queries.ranges.local.layered import place
-from discreet.queries.ranges.local.release import LocalRanges
-from discreet.queries.ranges.local.tree import Tree, blocks, flat, tree
-from discreet.queries.ranges.workload import all_ranges
-from tests.laws import ALPHA, frequency
-from tests.queries.local.messages import message_laws
+from discreet.ranges._range_answers import RangeAnswers
+from discreet.ranges.domain import bins, dates, integers, ordered
+from discreet.ranges.workload import all_ranges
+from tests.distributions import ALPHA, frequency
+from tests.local.ranges.messages import message_laws
 
 SIXTEEN = integers(0, 15)
 MADE = {

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.local.aggregate import Aggregate
-from discreet.mechanisms.local.wave import square_wave
-from discreet.noise.bits import seeded
-from discreet.queries.ranges.local.wave import simulated_error, unbiased_variance
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.ranges.square_wave_error import simulated_error, unbiased_variance
+from discreet.local.square_wave import square_wave
+from discreet.noise.random_source import seeded
 
 RANGES = np.array([(a, b) for a, b in itertools.combinations_with_replacement(range(4), 2)])
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.models.learned.additive import AdditiveClip
-from discreet.models.learned.certificate import certify_all, certify_drawn
-from discreet.models.learned.fit import fit_centres
-from discreet.models.learned.loo import LooClip
-from discreet.models.learned.metrics import ONE, Records, Truncated, UnitCount, WindowGroups
+from discreet.models.blackbox.certificate import certify_all, certify_drawn
+from discreet.models.blackbox.lipschitz_fit import fit_centres
+from discreet.models.blackbox.metrics import ONE, Records, Truncated, UnitCount, WindowGroups
+from discreet.models.blackbox.output_ranges import LooClip
+from discreet.models.blackbox.surrogates import AdditiveClip
 
 
 def random_sum(rng, *, n, d=1, metric=None):

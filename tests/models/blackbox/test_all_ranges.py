@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.learned.additive import AdditiveClip
-from discreet.models.learned.certificate import certify_drawn
-from discreet.models.learned.counted import CountTube
-from discreet.models.learned.extension import TubeClip
-from discreet.models.learned.intervals import IntervalClip
-from discreet.models.learned.loo import LooClip
-from discreet.models.learned.metrics import Cells, Records, Truncated, UnitCount, WindowGroups
-from discreet.models.learned.summed import Summed, sums
+from discreet.models.blackbox.certificate import certify_drawn
+from discreet.models.blackbox.choose import Summed, sums
+from discreet.models.blackbox.interval_fit import IntervalClip
+from discreet.models.blackbox.lipschitz_fit import TubeClip
+from discreet.models.blackbox.metrics import Cells, Records, Truncated, UnitCount, WindowGroups
+from discreet.models.blackbox.output_ranges import LooClip
+from discreet.models.blackbox.surrogates import AdditiveClip, CountTube
 
 
 def drawn_metric(rng, scale, n):

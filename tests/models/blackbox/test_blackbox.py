@@ -11,11 +11,16 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.models.learned import Truncated
-from discreet.models.learned.adjacency import Adjacency
-from discreet.models.learned.blackbox import BlackBox, Shape
-from discreet.models.learned.loo import LooClip
-from discreet.models.learned.mechanism import Expected, LearnedMechanism, make_noise
+from discreet.models.blackbox import Truncated
+from discreet.models.blackbox.mechanism import (
+    BlackBox,
+    Expected,
+    LearnedMechanism,
+    Shape,
+    make_noise,
+)
+from discreet.models.blackbox.metrics import Adjacency
+from discreet.models.blackbox.output_ranges import LooClip
 
 N = 5
 WIDTH = 16

@@ -9,20 +9,19 @@ import pytest
 from scipy import stats
 
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.mechanisms.laplace import laplace
-from discreet.models.learned.certificate import (
+from discreet.mechanisms.additive import laplace
+from discreet.models.blackbox.certificate import (
     certify_all,
     certify_drawn,
     certify_table,
     delta_at_worst,
     loss_at_worst,
 )
-from discreet.models.learned.extension import TubeClip
-from discreet.models.learned.intervals import IntervalClip
-from discreet.models.learned.loo import LooClip
-from discreet.models.learned.metrics import Cells, Records, Truncated, UnitCount, WindowGroups
-from discreet.models.learned.ranges import Ranges
-from discreet.noise.bits import seeded
+from discreet.models.blackbox.interval_fit import IntervalClip
+from discreet.models.blackbox.lipschitz_fit import TubeClip
+from discreet.models.blackbox.metrics import Cells, Records, Truncated, UnitCount, WindowGroups
+from discreet.models.blackbox.output_ranges import LooClip, Ranges
+from discreet.noise.random_source import seeded
 
 
 def prototype(centres, width):

@@ -9,20 +9,24 @@ import pytest
 from benchmarks.learned import Cell, markdown, summary
 from benchmarks.learned_boxes import boxes, trimmed
 from discreet.core.errors import InvalidArgument
-from discreet.models.learned.adjacency import Adjacency
-from discreet.models.learned.candidates import (
+from discreet.models.blackbox.choose import (
     Constant,
     ConstantWindow,
     Fitted,
     Learned,
+    Task,
     Trees,
+    baselines,
+    choose,
+    envelopes,
+    score,
+    starters,
     trees_of,
 )
-from discreet.models.learned.choose import Task, baselines, choose, envelopes, score, starters
-from discreet.models.learned.constant import Window, to_steps
-from discreet.models.learned.mechanism import law_of, make_noise
-from discreet.models.learned.metrics import Cells, Truncated
-from discreet.models.learned.posterior import Posterior, constant_error, noise_nodes
+from discreet.models.blackbox.examples import Posterior, constant_error, noise_nodes
+from discreet.models.blackbox.mechanism import law_of, make_noise
+from discreet.models.blackbox.metrics import Adjacency, Cells, Truncated
+from discreet.models.blackbox.output_ranges import Window, to_steps
 from discreet.noise.laplace import DiscreteLaplace
 
 DRAW = np.random.default_rng(0)

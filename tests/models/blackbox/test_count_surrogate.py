@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.learned.certificate import certify_all, certify_drawn
-from discreet.models.learned.counted import CountTube
-from discreet.models.learned.extension import TubeClip
-from discreet.models.learned.fit import fit_centres
-from discreet.models.learned.metrics import ONE, UnitCount
+from discreet.models.blackbox.certificate import certify_all, certify_drawn
+from discreet.models.blackbox.lipschitz_fit import TubeClip, fit_centres
+from discreet.models.blackbox.metrics import ONE, UnitCount
+from discreet.models.blackbox.surrogates import CountTube
 
 COUNTS = np.array(list(itertools.product(range(7), repeat=3)), dtype=float)
 APART = np.abs(COUNTS[:, None] - COUNTS[None]).sum(axis=-1)

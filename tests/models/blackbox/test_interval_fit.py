@@ -7,13 +7,13 @@ import pytest
 from scipy.optimize import linprog
 
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.models.learned.intervals import (
+from discreet.models.blackbox.interval_fit import (
     IntervalClip,
     best_width,
     certify_intervals,
     fit_intervals,
 )
-from discreet.models.learned.metrics import ONE, Cells, Records, Truncated
+from discreet.models.blackbox.metrics import ONE, Cells, Records, Truncated
 
 
 def programme(cells, y, *, width=None, epsilon=None):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from discreet.models.learned.deviations import least_deviations
+from discreet.models.blackbox.lipschitz_fit import least_deviations
 
 
 def primal(blocks, y, *, most, tube, together):

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.models.learned.extension import Extension
-from discreet.models.learned.fit import fit_centres
-from discreet.models.learned.loo import LooClip
-from discreet.models.learned.metrics import (
+from discreet.models.blackbox.lipschitz_fit import Extension, fit_centres
+from discreet.models.blackbox.metrics import (
     FINE,
     ONE,
     Cells,
@@ -20,7 +18,7 @@ from discreet.models.learned.metrics import (
     UnitCount,
     WindowGroups,
 )
-from discreet.models.learned.ranges import clipped
+from discreet.models.blackbox.output_ranges import LooClip, clipped
 
 
 @dataclass(frozen=True, kw_only=True)

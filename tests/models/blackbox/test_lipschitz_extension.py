@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.learned.extension import Extension, TubeClip
-from discreet.models.learned.fit import fit_centres
-from discreet.models.learned.metrics import ONE, Records, Truncated, UnitCount, WindowGroups
+from discreet.models.blackbox.lipschitz_fit import Extension, TubeClip, fit_centres
+from discreet.models.blackbox.metrics import ONE, Records, Truncated, UnitCount, WindowGroups
 
 
 @pytest.mark.parametrize(

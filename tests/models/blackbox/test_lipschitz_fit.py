@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog, minimize
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.learned.fit import closed, fit_centres
+from discreet.models.blackbox.lipschitz_fit import closed, fit_centres
 
 
 def instance(rng, *, n=None, top=20):

@@ -16,12 +16,11 @@ from discreet.core.errors import (
     Unsupported,
 )
 from discreet.core.relation import Relation
-from discreet.models.learned import Metric, Records, Truncated, UnitCount, WindowGroups, wrap
-from discreet.models.learned.additive import AdditiveClip
-from discreet.models.learned.adjacency import Adjacency
-from discreet.models.learned.constant import Window
-from discreet.models.learned.mechanism import law_of, make_noise
-from discreet.models.learned.metrics import ONE
+from discreet.models.blackbox import Metric, Records, Truncated, UnitCount, WindowGroups, wrap
+from discreet.models.blackbox.mechanism import law_of, make_noise
+from discreet.models.blackbox.metrics import ONE, Adjacency
+from discreet.models.blackbox.output_ranges import Window
+from discreet.models.blackbox.surrogates import AdditiveClip
 
 N = 8
 DRAW = np.random.default_rng(0)

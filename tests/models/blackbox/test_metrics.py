@@ -7,15 +7,8 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.models.learned.envelope import Boxes
-from discreet.models.learned.metrics import (
-    ONE,
-    Cells,
-    Records,
-    Truncated,
-    UnitCount,
-    WindowGroups,
-)
+from discreet.models.blackbox.metrics import ONE, Cells, Records, Truncated, UnitCount, WindowGroups
+from discreet.models.blackbox.surrogates import Boxes
 
 METRICS = [
     Records(),

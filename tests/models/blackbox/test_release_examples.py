@@ -5,7 +5,7 @@ import pytest
 
 from discreet import Ledger, NotCertified, pure, seeded
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
-from discreet.models.learned import Truncated, private_outputs, wrap
+from discreet.models.blackbox import Truncated, private_outputs, wrap
 
 ANCHORS = np.linspace(0, 10, 21)[:, None]
 METRIC = Truncated(width=10)
@@ -32,7 +32,7 @@ def test_a50_one_example_moves_one_count_by_one_and_one_sum_by_half_the_steps(mo
         claimed.append(sensitivity)
         return Silent()
 
-    monkeypatch.setattr("discreet.models.learned.examples.laplace", noiseless)
+    monkeypatch.setattr("discreet.models.blackbox.examples.laplace", noiseless)
     draw = np.random.default_rng(0)
     inputs = draw.uniform(-2, 12, (12, 1))
     outputs = draw.choice([-np.inf, -5, 0, 3.3, 100, 1e300, np.inf, np.nan], 12)

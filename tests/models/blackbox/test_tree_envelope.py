@@ -9,10 +9,10 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.tree import DecisionTreeRegressor
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.learned.envelope import Boxes, SumClip, TreeClip, leaves_of
-from discreet.models.learned.extension import TubeClip
-from discreet.models.learned.loo import LooClip
-from discreet.models.learned.metrics import Records, UnitCount
+from discreet.models.blackbox.lipschitz_fit import TubeClip
+from discreet.models.blackbox.metrics import Records, UnitCount
+from discreet.models.blackbox.output_ranges import LooClip
+from discreet.models.blackbox.surrogates import Boxes, SumClip, TreeClip, leaves_of
 
 INPUTS = np.array(list(itertools.product(range(4), repeat=4)), dtype=float)
 APART = (INPUTS[:, None] != INPUTS[None]).sum(axis=-1)

@@ -11,8 +11,8 @@ import pytest
 from discreet import Ledger, NotCertified, gaussian, pure, seeded
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.models.learned import WindowPlan, wrap
-from discreet.models.learned.mechanism import law_of
+from discreet.models.blackbox import WindowPlan, wrap
+from discreet.models.blackbox.mechanism import law_of
 
 N = 4
 PUBLIC = np.random.default_rng(0).uniform(0, 10, size=(30, N))

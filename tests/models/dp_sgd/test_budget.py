@@ -9,9 +9,8 @@ from dp_accounting import pld
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.relation import Relation
-from discreet.models.sgd.budget import Budget, cost, noise_for
-from discreet.models.sgd.objectives import Logistic
-from discreet.models.sgd.plan import Plan, Wishes, make_plan
+from discreet.models.dp_sgd.budget import Budget, Plan, Wishes, cost, make_plan, noise_for
+from discreet.models.dp_sgd.losses import Logistic
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 

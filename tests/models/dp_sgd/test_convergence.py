@@ -2,20 +2,30 @@
 
 import numpy as np
 import pytest
+from discreet_studies.private_inference.published_sgd import (
+    PublishedLaplaceDescent,
+    bound_as_published,
+)
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.models.sgd.convergence import Problem, bound, problem, variance_transfer
-from discreet.models.sgd.laplace import GradientBound, final_noise_scale, noise_scales
-from discreet.models.sgd.objectives import Huber, Logistic, Softmax, Squared
-from discreet.models.sgd.published import PublishedLaplaceDescent, bound_as_published
-from discreet.models.sgd.reference import (
+from discreet.models.dp_sgd._laplace_rates import (
+    GradientBound,
+    PowerSchedule,
+    final_noise_scale,
+    noise_scales,
+)
+from discreet.models.dp_sgd.convergence import (
+    Problem,
+    bound,
     excess,
     gradient_descent,
     minimiser,
+    problem,
     record_gradients,
     simulate,
+    variance_transfer,
 )
-from discreet.models.sgd.schedule import PowerSchedule
+from discreet.models.dp_sgd.losses import Huber, Logistic, Softmax, Squared
 
 RIDGE = Squared(l2=0.1, intercept=True)
 

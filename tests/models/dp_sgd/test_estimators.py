@@ -30,14 +30,14 @@ from discreet.core.errors import (
     Unsupported,
 )
 from discreet.core.relation import Relation
-from discreet.models.sgd import (
+from discreet.models.dp_sgd import (
     PerturbedLogisticRegression,
     PrivateHuberRegressor,
     PrivateLogisticRegression,
     PrivateRidge,
 )
-from discreet.models.sgd.estimators import PrivateDescent
-from discreet.noise.bits import seeded
+from discreet.models.dp_sgd._estimator_base import PrivateDescent
+from discreet.noise.random_source import seeded
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 RNG = np.random.default_rng(11)

@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from discreet.audit.attack import Finding, attack
 from discreet.core.relation import Relation
-from discreet.leakage.attacks import Finding, attack
-from discreet.mechanisms.gaussian import gaussian
-from discreet.models.sgd import PrivateLogisticRegression, train
-from discreet.models.sgd.budget import Budget, cost, noise_for
-from discreet.models.sgd.features import FEATURE_BITS, FeatureMap, Steps
-from discreet.models.sgd.objectives import Floats, Logistic
-from discreet.models.sgd.slopes import Grid
-from discreet.models.sgd.train import Descent, descend
-from discreet.noise.bits import seeded
+from discreet.mechanisms.additive import gaussian
+from discreet.models.dp_sgd import PrivateLogisticRegression, train
+from discreet.models.dp_sgd.budget import Budget, cost, noise_for
+from discreet.models.dp_sgd.losses import Floats, Logistic
+from discreet.models.dp_sgd.train import FEATURE_BITS, Descent, FeatureMap, Grid, Steps, descend
+from discreet.noise.random_source import seeded
 
 RATE = Fraction(round(0.05 * 2**32), 2**32)
 BUDGET = Budget.of(relation=Relation.ADD_REMOVE, epsilon=1, delta=1e-6, rho=None, mu=None)

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import discreet
+from discreet.audit.attack import attack
 from discreet.core.errors import (
     BudgetExceeded,
     InvalidArgument,
@@ -19,16 +20,14 @@ from discreet.core.errors import (
     RelationMismatch,
 )
 from discreet.core.relation import Relation
-from discreet.leakage.attacks import attack
-from discreet.mechanisms.laplace import laplace
-from discreet.models.sgd.features import FEATURE_BITS
-from discreet.models.sgd.laplace_steps import laplace_descent
-from discreet.models.sgd.objectives import Huber, Logistic, Softmax, Squared
-from discreet.models.sgd.perturbed_logistic import PerturbedLogisticRegression
-from discreet.models.sgd.rounding import clipped_rows
-from discreet.models.sgd.schedule import PowerSchedule
-from discreet.noise.bits import seeded
-from tests import laws
+from discreet.mechanisms.additive import laplace
+from discreet.models.dp_sgd._laplace_rates import PowerSchedule
+from discreet.models.dp_sgd.laplace_gradient_descent import laplace_descent
+from discreet.models.dp_sgd.losses import Huber, Logistic, Softmax, Squared
+from discreet.models.dp_sgd.output_perturbation_logistic import PerturbedLogisticRegression
+from discreet.models.dp_sgd.train import FEATURE_BITS, clipped_rows
+from discreet.noise.random_source import seeded
+from tests import distributions as laws
 
 BOTH = (Relation.ADD_REMOVE, Relation.REPLACE_ONE)
 OBJECTIVES = (Logistic(), Huber(), Softmax(classes=4))

@@ -9,10 +9,15 @@ from scipy.special import expit
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.relation import Relation
-from discreet.models.sgd.full_batch import noisy_descent
-from discreet.models.sgd.last_iterate import composed_mu, factor, last_iterate_mu, quadratic_mu
-from discreet.models.sgd.objectives import Huber, Logistic, Squared
-from discreet.models.sgd.rounding import (
+from discreet.models.dp_sgd.losses import Huber, Logistic, Squared
+from discreet.models.dp_sgd.noisy_gradient_descent import (
+    composed_mu,
+    factor,
+    last_iterate_mu,
+    noisy_descent,
+    quadratic_mu,
+)
+from discreet.models.dp_sgd.train import (
     clipped_rows,
     data_gradient,
     exact_margins,
@@ -21,8 +26,8 @@ from discreet.models.sgd.rounding import (
     representable,
     widened,
 )
-from discreet.noise.bits import seeded
-from tests import laws
+from discreet.noise.random_source import seeded
+from tests import distributions as laws
 
 
 @pytest.mark.parametrize("shrink", [0.0, 0.3, 0.9, 0.999, 1 - 1e-6, 1.0])

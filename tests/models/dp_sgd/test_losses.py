@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.sgd.objectives import (
+from discreet.models.dp_sgd.losses import (
     Floats,
     Huber,
     Logistic,

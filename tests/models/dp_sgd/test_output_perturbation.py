@@ -5,24 +5,24 @@ import math
 
 import numpy as np
 import pytest
+from discreet_studies.private_inference.published_sgd import pass_sensitivity_as_published
 from scipy import optimize
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.relation import Relation
-from discreet.models.sgd.bolt_on import (
+from discreet.models.dp_sgd.convergence import record_gradients
+from discreet.models.dp_sgd.losses import Huber, Logistic, Softmax, Squared
+from discreet.models.dp_sgd.output_perturbation import (
     constant_rate_limit,
     contraction,
     falling_rates,
     minimiser_sensitivity,
+    output_perturbation,
     pass_sensitivity,
     with_replacement_sensitivity,
 )
-from discreet.models.sgd.objectives import Huber, Logistic, Softmax, Squared
-from discreet.models.sgd.perturbed import output_perturbation
-from discreet.models.sgd.published import pass_sensitivity_as_published
-from discreet.models.sgd.reference import record_gradients
-from discreet.noise.bits import seeded
-from tests import laws
+from discreet.noise.random_source import seeded
+from tests import distributions as laws
 
 BOTH = (Relation.ADD_REMOVE, Relation.REPLACE_ONE)
 

@@ -9,12 +9,10 @@ import pytest
 import discreet
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import Relation
-from discreet.models.sgd.features import FeatureMap
-from discreet.models.sgd.objectives import Logistic
-from discreet.models.sgd.personal import descend_personal, personal_descent
-from discreet.models.sgd.slopes import Grid
-from discreet.models.sgd.train import Descent, descend
-from discreet.noise.bits import seeded
+from discreet.models.dp_sgd.losses import Logistic
+from discreet.models.dp_sgd.personalized import descend_personal, personal_descent
+from discreet.models.dp_sgd.train import Descent, FeatureMap, Grid, descend
+from discreet.noise.random_source import seeded
 
 LIMITS = {"open": discreet.approx(3, 1e-5), "strict": discreet.approx(1, 1e-5)}
 PEOPLE = {"open": 2000, "strict": 2000}

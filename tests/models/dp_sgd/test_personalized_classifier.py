@@ -7,8 +7,8 @@ from sklearn.base import clone
 import discreet
 from discreet.core.errors import InvalidArgument, NotCertified, RelationMismatch
 from discreet.core.relation import Relation
-from discreet.models.sgd import PersonalLogisticRegression, PrivateLogisticRegression
-from discreet.noise.bits import seeded
+from discreet.models.dp_sgd import PersonalLogisticRegression, PrivateLogisticRegression
+from discreet.noise.random_source import seeded
 
 LIMITS = {"open": discreet.approx(3, 1e-6), "strict": discreet.approx(0.3, 1e-6)}
 

@@ -4,20 +4,20 @@ import math
 
 import numpy as np
 import pytest
+from discreet_studies.private_inference.published_sgd import noise_vanishes_as_published
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.sgd.analysis import analyse, drawn_epsilons, undrawn_epsilons
-from discreet.models.sgd.convergence import Problem
-from discreet.models.sgd.laplace import noise_scales
-from discreet.models.sgd.published import noise_vanishes_as_published
-from discreet.models.sgd.schedule import (
+from discreet.models.dp_sgd._laplace_rates import (
     PowerSchedule,
     best_gaussian_sigmas,
     best_laplace_scales,
     best_steps,
     measured_exponents,
+    noise_scales,
     sums,
 )
+from discreet.models.dp_sgd.convergence import Problem
+from discreet.models.dp_sgd.schedule_analysis import analyse, drawn_epsilons, undrawn_epsilons
 
 # (decay, growth): the slopes of distance, variance and noise between 1e5 and 1e6 steps (E9).
 SLOPES = {

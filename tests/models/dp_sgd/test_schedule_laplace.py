@@ -4,19 +4,28 @@ import math
 
 import numpy as np
 import pytest
+from discreet_studies.private_inference.iterate_distribution import (
+    affine_loss,
+    density,
+    largest_loss,
+)
+from discreet_studies.private_inference.published_sgd import PublishedLaplaceDescent
+from discreet_studies.private_inference.trajectory_cost import (
+    average_loss,
+    costs,
+    harmonic,
+    trajectory,
+)
 
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import Relation
-from discreet.models.sgd.laplace import (
+from discreet.models.dp_sgd._laplace_rates import (
     GradientBound,
+    PowerSchedule,
     final_noise_scale,
     marginal_epsilons,
     noise_scales,
 )
-from discreet.models.sgd.marginal import affine_loss, density, largest_loss
-from discreet.models.sgd.published import PublishedLaplaceDescent
-from discreet.models.sgd.schedule import PowerSchedule
-from discreet.models.sgd.trajectory import average_loss, costs, harmonic, trajectory
 
 # E12: steps, all iterates basic and by PLD, sampled basic. The theorem says 1 everywhere.
 TABLE = [

@@ -9,14 +9,21 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
-from discreet.models.sgd import train
-from discreet.models.sgd.features import FEATURE_BITS, FeatureMap, Steps, squared_norms
-from discreet.models.sgd.objectives import Floats, Huber, Logistic, Objective, Softmax, Squared
-from discreet.models.sgd.slopes import Grid, whole_slopes
-from discreet.models.sgd.train import Descent, descend
-from discreet.noise.bits import seeded
-from tests.laws import ALPHA, follows, frequency
-from tests.models.test_sgd_objectives import Wavy
+from discreet.models.dp_sgd import train
+from discreet.models.dp_sgd.losses import Floats, Huber, Logistic, Objective, Softmax, Squared
+from discreet.models.dp_sgd.train import (
+    FEATURE_BITS,
+    Descent,
+    FeatureMap,
+    Grid,
+    Steps,
+    descend,
+    squared_norms,
+    whole_slopes,
+)
+from discreet.noise.random_source import seeded
+from tests.distributions import ALPHA, follows, frequency
+from tests.models.dp_sgd.test_losses import Wavy
 
 OBJECTIVES = [
     Logistic(l2=0.1),
@@ -270,7 +277,7 @@ def test_noise_that_leaves_64_bits_shows_nothing_of_the_sum(
     rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cut noise plus a sum would be the sum: the noisy sum is cut, below where noise is."""
-    monkeypatch.setattr("discreet.mechanisms.gaussian.LARGEST_SQUARE", 1 << 130)
+    monkeypatch.setattr("discreet.mechanisms.additive.LARGEST_SQUARE", 1 << 130)
     run = run_of(Logistic(), clip=1.0, noise=Fraction(1 << 31))
     steps = np.full((rows, 64), 1 << (FEATURE_BITS - 3), dtype=np.int16)
     found = descend(steps, np.zeros(rows), run=run, bits=seeded(5))

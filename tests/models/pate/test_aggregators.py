@@ -6,17 +6,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from discreet_studies.personalized_pate.exact_divergence import divergence
+from discreet_studies.personalized_pate.interactive_gnmax import reinforced
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.pate import laplace
-from discreet.models.pate import published as old
-from discreet.models.pate.aggregate import UNANSWERED, Confident
-from discreet.models.pate.assignment import UNITS, weighting
-from discreet.models.pate.exact import divergence
-from discreet.models.pate.interactive import reinforced
-from discreet.models.pate.plan import LabelPlan
-from discreet.noise.bits import seeded
+from discreet.models.pate import aggregators as laplace
+from discreet.models.pate import aggregators as old
+from discreet.models.pate.aggregators import UNANSWERED, Confident
+from discreet.models.pate.label_plan import LabelPlan
+from discreet.models.pate.teacher_assignment import UNITS, weighting
 from discreet.noise.laplace import DiscreteLaplace
+from discreet.noise.random_source import seeded
 
 MADE = weighting(100, people={"a": 1, "b": 1}, sensitivities={"a": 1, "b": 2})
 

@@ -6,20 +6,19 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from discreet_studies.personalized_pate.exact_divergence import divergence
 from scipy.stats import norm
 
 import discreet
+from discreet.core._rational import rational
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.exact import rational
-from discreet.models.pate.aggregate import Confident
-from discreet.models.pate.assignment import UNITS, weighting
-from discreet.models.pate.calibrate import sensitivities
-from discreet.models.pate.costs import ORDERS
-from discreet.models.pate.ensemble import published
-from discreet.models.pate.exact import divergence
-from discreet.models.pate.plan import LabelPlan, plan_labels
-from discreet.models.pate.two_classes import BitPlan, TwoClasses, plan_bits
-from discreet.noise.bits import seeded
+from discreet.models.pate._data_dependent_cost import ORDERS
+from discreet.models.pate.aggregators import Confident
+from discreet.models.pate.binary_labels import BitPlan, TwoClasses, plan_bits
+from discreet.models.pate.classifier import published
+from discreet.models.pate.label_plan import LabelPlan, plan_labels, sensitivities
+from discreet.models.pate.teacher_assignment import UNITS, weighting
+from discreet.noise.random_source import seeded
 
 RULE = Confident(threshold=160, sigma_threshold=80, sigma_votes=40)
 LIMITS = {"low": discreet.approx(1, 1e-5), "high": discreet.approx(2, 1e-5)}

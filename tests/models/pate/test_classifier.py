@@ -9,14 +9,14 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import discreet
-from discreet.accounting.people import limit_rho
+from discreet.accounting.individual_filter import limit_rho
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, OutOfDomain
-from discreet.models.pate.aggregate import Confident
-from discreet.models.pate.assignment import UNITS, counted, upsampling, weighting
-from discreet.models.pate.ensemble import PrivateEnsemble, published
-from discreet.models.pate.plan import LabelPlan, plan_labels
-from discreet.noise.bits import seeded
+from discreet.models.pate.aggregators import Confident
+from discreet.models.pate.classifier import PrivateEnsemble, published
+from discreet.models.pate.label_plan import LabelPlan, plan_labels
+from discreet.models.pate.teacher_assignment import UNITS, counted, upsampling, weighting
 from discreet.noise.gaussian import DiscreteGaussian
+from discreet.noise.random_source import seeded
 
 LIMITS = {"open": discreet.approx(3, 1e-5), "strict": discreet.approx(1, 1e-5)}
 # Half of what a crowd of LIMITS has: a second run does not fit.

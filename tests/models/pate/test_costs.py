@@ -6,14 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from discreet_studies.personalized_pate import exact_divergence as exact
 from scipy.stats import norm
 
 import discreet
 from discreet.core.errors import InvalidArgument, PrivacyError
-from discreet.models.pate import costs, exact
-from discreet.models.pate import published as old
-from discreet.models.pate.aggregate import Confident
-from discreet.models.pate.assignment import UNITS
+from discreet.models.pate import _data_dependent_cost as costs
+from discreet.models.pate import aggregators as old
+from discreet.models.pate.aggregators import Confident
+from discreet.models.pate.teacher_assignment import UNITS
 from discreet.noise.gaussian import DiscreteGaussian
 
 ORDERS = [2, 5, 10, 20, 50]

@@ -4,14 +4,23 @@ import math
 
 import numpy as np
 import pytest
+from discreet_studies.personalized_pate import stopping
 
 import discreet
 from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
-from discreet.models.pate import calibrate, schedule, stopping
-from discreet.models.pate import published as old
-from discreet.models.pate.aggregate import Confident
-from discreet.models.pate.assignment import UNITS, Assignment, counted, hybrid, weighting, without
-from discreet.models.pate.plan import plan_labels
+from discreet.models.pate import aggregators as old
+from discreet.models.pate import label_plan as calibrate
+from discreet.models.pate import teacher_assignment as schedule
+from discreet.models.pate.aggregators import Confident
+from discreet.models.pate.label_plan import plan_labels
+from discreet.models.pate.teacher_assignment import (
+    UNITS,
+    Assignment,
+    counted,
+    hybrid,
+    weighting,
+    without,
+)
 
 RULE = Confident(threshold=200, sigma_threshold=150, sigma_votes=40)
 

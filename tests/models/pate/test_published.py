@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.pate import published as old
+from discreet.models.pate import aggregators as old
 
 ORDERS = [2, 5, 10, 20, 50]
 VOTES = {

@@ -5,22 +5,26 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from discreet_studies.personalized_pate.smooth_cost import CostRelease
+from discreet_studies.personalized_pate.tested_plan import TestedPlan
 from sklearn.naive_bayes import GaussianNB
 
 import discreet
 from discreet.accounting.filters import rho_of
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, Unsupported
-from discreet.models.pate.aggregate import UNANSWERED, Confident
-from discreet.models.pate.assignment import UNITS, upsampling, weighting
-from discreet.models.pate.calibrate import sensitivities
-from discreet.models.pate.ensemble import PrivateEnsemble
-from discreet.models.pate.plan import LabelPlan, plan_labels
-from discreet.models.pate.propose import TestedPlan
-from discreet.models.pate.schedule import Schedule, vanishing
-from discreet.models.pate.smooth import CostRelease
-from discreet.models.pate.staged import StagedPlan, TurnPlan, plan_stages, plan_turns
-from discreet.models.pate.two_classes import plan_bits
-from discreet.noise.bits import seeded
+from discreet.models.pate.aggregators import UNANSWERED, Confident
+from discreet.models.pate.binary_labels import plan_bits
+from discreet.models.pate.classifier import PrivateEnsemble
+from discreet.models.pate.label_plan import LabelPlan, plan_labels, sensitivities
+from discreet.models.pate.staged_plan import StagedPlan, TurnPlan, plan_stages, plan_turns
+from discreet.models.pate.teacher_assignment import (
+    UNITS,
+    Schedule,
+    upsampling,
+    vanishing,
+    weighting,
+)
+from discreet.noise.random_source import seeded
 
 DELTA = 1e-5
 LIMITS = {"open": discreet.approx(2, DELTA), "strict": discreet.approx(1, DELTA)}

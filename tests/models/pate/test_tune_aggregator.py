@@ -7,15 +7,12 @@ from sklearn.svm import LinearSVC
 
 import discreet
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.models.pate.aggregate import UNANSWERED, Confident
-from discreet.models.pate.assignment import counted, weighting
-from discreet.models.pate.calibrate import sensitivities
-from discreet.models.pate.ensemble import Labels, published
-from discreet.models.pate.plan import plan_labels
-from discreet.models.pate.search import expected, search_rule
-from discreet.models.pate.simulate import simulate_votes
-from discreet.models.pate.student import train_student
-from discreet.noise.bits import seeded
+from discreet.models.pate._tune_aggregator import expected, search_rule, simulate_votes
+from discreet.models.pate.aggregators import UNANSWERED, Confident
+from discreet.models.pate.classifier import Labels, published, train_student
+from discreet.models.pate.label_plan import plan_labels, sensitivities
+from discreet.models.pate.teacher_assignment import counted, weighting
+from discreet.noise.random_source import seeded
 
 LIMITS = {"low": discreet.approx(1, 1e-5), "high": discreet.approx(2, 1e-5)}
 MADE = weighting(250, people={"low": 1, "high": 1}, sensitivities=sensitivities(LIMITS))

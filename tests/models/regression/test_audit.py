@@ -9,19 +9,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from discreet_studies.linear_regression.as_published import as_published
 
 from discreet.accounting.conversion import gaussian_delta, gaussian_epsilon, gaussian_mu
+from discreet.audit.attack import attack
+from discreet.audit.exact import gaussian_lower_bound
 from discreet.core.errors import NotCertified
 from discreet.core.relation import Relation
-from discreet.leakage.attacks import attack
-from discreet.leakage.linear import gaussian_lower_bound
 from discreet.models.regression import Lattice, PrivateLinearRegression, RowMap, Scaling, sums
-from discreet.models.regression.as_published import as_published
-from discreet.models.regression.best import BestLinearRegression
-from discreet.models.regression.moments import _smallest_eigenvalue
-from discreet.models.regression.published import plan_published
-from discreet.models.regression.solve import adassp
-from discreet.noise.bits import seeded
+from discreet.models.regression.auto import BestLinearRegression
+from discreet.models.regression.ssp_and_adassp import adassp, plan_published
+from discreet.models.regression.sufficient_statistics import _smallest_eigenvalue
+from discreet.noise.random_source import seeded
 
 EPSILON, DELTA = 1.0, 1e-6
 FAILURE = 1e-6

@@ -10,10 +10,8 @@ from sklearn.base import clone
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.core.relation import Relation
 from discreet.mechanisms.selection import exponential
-from discreet.models.regression.best import BestLinearRegression
-from discreet.models.regression.descent import coded, descend, gradient_square
-from discreet.models.regression.guard import INTERCEPT, box_map
-from discreet.models.regression.quantiles import (
+from discreet.models.regression._residual_rounds import coded, descend, gradient_square
+from discreet.models.regression._row_mapping import (
     CELLS,
     RADII,
     median,
@@ -21,11 +19,13 @@ from discreet.models.regression.quantiles import (
     radius,
     radius_move,
 )
-from discreet.models.regression.tables import ArrayRows
-from discreet.models.regression.task import Part, Task, spend
+from discreet.models.regression._row_sources import ArrayRows
+from discreet.models.regression._task import Part, Task, spend
+from discreet.models.regression.auto import BestLinearRegression
+from discreet.models.regression.clipped_gradient import INTERCEPT, box_map
 from discreet.models.regression.theil_sen import matched
-from discreet.noise.bits import seeded
-from discreet.queries.budget import budget
+from discreet.noise.random_source import seeded
+from discreet.query.budget import budget
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 

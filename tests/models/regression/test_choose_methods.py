@@ -11,10 +11,7 @@ import pytest
 import discreet
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.models.regression.best import BestLinearRegression
-from discreet.models.regression.boosted import MATRIX, Boosted
-from discreet.models.regression.choose import METHODS, choose
-from discreet.models.regression.descent import (
+from discreet.models.regression._residual_rounds import (
     Coded,
     Coding,
     coded,
@@ -22,10 +19,7 @@ from discreet.models.regression.descent import (
     products,
     steps_of,
 )
-from discreet.models.regression.forecast import made_up, simulate
-from discreet.models.regression.gradient import MEANS, PRODUCTS, Gradient, norm_counts
-from discreet.models.regression.guard import Level, box_map
-from discreet.models.regression.quantiles import (
+from discreet.models.regression._row_mapping import (
     CELLS,
     RADII,
     cell_counts,
@@ -34,10 +28,21 @@ from discreet.models.regression.quantiles import (
     radius_counts,
     radius_move,
 )
-from discreet.models.regression.tables import ArrayRows, empty
-from discreet.models.regression.task import Task, spend
-from discreet.noise.bits import seeded
-from discreet.queries.budget import budget
+from discreet.models.regression._row_sources import ArrayRows, empty
+from discreet.models.regression._task import Task, spend
+from discreet.models.regression.auto import METHODS, BestLinearRegression, choose
+from discreet.models.regression.boosted_adassp import MATRIX, Boosted
+from discreet.models.regression.clipped_gradient import (
+    MEANS,
+    PRODUCTS,
+    Gradient,
+    Level,
+    box_map,
+    norm_counts,
+)
+from discreet.models.regression.expected_error import made_up, simulate
+from discreet.noise.random_source import seeded
+from discreet.query.budget import budget
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 

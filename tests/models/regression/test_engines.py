@@ -7,10 +7,10 @@ import pytest
 
 import discreet
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.data.doubles import add_up
+from discreet.data._float_columns import add_up
 from discreet.data.source import open_source
 from discreet.models.regression import PrivateLinearRegression
-from discreet.noise.bits import seeded
+from discreet.noise.random_source import seeded
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")

@@ -14,8 +14,8 @@ from discreet.models.regression.uncertainty import (
     infer,
     prediction_intervals,
 )
-from discreet.noise.bits import seeded
-from tests.models.test_regression_moments import table, unit_map
+from discreet.noise.random_source import seeded
+from tests.models.regression.test_sufficient_statistics import table, unit_map
 
 NOISE = 0.15
 

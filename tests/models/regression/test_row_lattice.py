@@ -8,8 +8,14 @@ import pytest
 
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
-from discreet.models.regression.lattice import Lattice
-from discreet.models.regression.rows import RowMap, box_radius, flat_sums, read_sums, sums
+from discreet.models.regression._row_lattice import (
+    Lattice,
+    RowMap,
+    box_radius,
+    flat_sums,
+    read_sums,
+    sums,
+)
 
 
 def lattice(features=2, *, steps=4, intercept=2, target_steps=4, outputs=1):

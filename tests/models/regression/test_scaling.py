@@ -7,7 +7,7 @@ import pytest
 
 from discreet.core.relation import Relation
 from discreet.models.regression import PrivateLinearRegression
-from discreet.models.regression.scaling import (
+from discreet.models.regression._row_mapping import (
     BINS,
     ROUNDS,
     Scaling,
@@ -15,7 +15,7 @@ from discreet.models.regression.scaling import (
     histogram_moves,
     midpoints,
 )
-from discreet.noise.bits import seeded
+from discreet.noise.random_source import seeded
 
 CONCRETE_LIKE = (0.0, 2000.0)
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.regression.estimator import PrivateLinearRegression
-from discreet.models.regression.select import select_features
-from discreet.models.regression.shrinkage import shrunken
-from discreet.noise.bits import seeded
+from discreet.models.regression.linear_regression import PrivateLinearRegression
+from discreet.models.regression.ssp_and_adassp import select_features, shrunken
+from discreet.noise.random_source import seeded
 
 
 def data(n, d, seed=0, strong=(1.0, -0.7)):

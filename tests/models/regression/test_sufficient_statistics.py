@@ -21,9 +21,8 @@ from discreet.models.regression import (
     ssp,
     sums,
 )
-from discreet.models.regression.published import plan_published, published_sd
-from discreet.models.regression.solve import edge
-from discreet.noise.bits import seeded
+from discreet.models.regression.ssp_and_adassp import edge, plan_published, published_sd
+from discreet.noise.random_source import seeded
 
 EPSILON, DELTA = 1.0, 1e-6
 

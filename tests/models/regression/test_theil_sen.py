@@ -10,9 +10,9 @@ import pytest
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.models.regression.best import BestLinearRegression
-from discreet.models.regression.tables import ArrayRows
-from discreet.models.regression.task import Task
+from discreet.models.regression._row_sources import ArrayRows
+from discreet.models.regression._task import Task
+from discreet.models.regression.auto import BestLinearRegression
 from discreet.models.regression.theil_sen import (
     TheilSen,
     matched,
@@ -20,8 +20,8 @@ from discreet.models.regression.theil_sen import (
     quartile_scores,
     shuffled,
 )
-from discreet.noise.bits import SeededBits, seeded
-from discreet.queries.budget import budget
+from discreet.noise.random_source import SeededBits, seeded
+from discreet.query.budget import budget
 
 ADD = Relation.ADD_REMOVE
 

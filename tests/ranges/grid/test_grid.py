@@ -9,12 +9,10 @@ import pytest
 
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
-from discreet.queries.ranges import grid as g
-from discreet.queries.ranges import workload as w
-from discreet.queries.ranges.boxes import Boxes, read_boxes
-from discreet.queries.ranges.domain import dates, integers, ordered
-from discreet.queries.ranges.grid import Grid, listed_rectangles
-from discreet.queries.ranges.grid_optimise import (
+from discreet.ranges import workload as w
+from discreet.ranges.domain import dates, integers, ordered
+from discreet.ranges.grid import domain as g
+from discreet.ranges.grid._optimize import (
     best_axes,
     extended,
     flat_grid,
@@ -24,9 +22,10 @@ from discreet.queries.ranges.grid_optimise import (
     product_boxes,
     quadtree,
 )
-from discreet.queries.ranges.haar import optimal_haar
-from discreet.queries.ranges.noise import Price
-from discreet.queries.ranges.strategy import Contribution, rounded_shares
+from discreet.ranges.grid.box_strategy import Boxes, read_boxes
+from discreet.ranges.grid.domain import Grid, listed_rectangles
+from discreet.ranges.strategies.base import Contribution, Price, rounded_shares
+from discreet.ranges.strategies.haar import optimal_haar
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 

@@ -4,12 +4,19 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.noise.bits import seeded
-from discreet.queries.budget import budget
-from discreet.queries.ranges import grid as g
-from discreet.queries.ranges.coarse import coarsened, merged, suggested_cells
-from discreet.queries.ranges.domain import bins, dates, integers, ordered
-from discreet.queries.ranges.grid_plan import plan_grid
+from discreet.noise.random_source import seeded
+from discreet.query.budget import budget
+from discreet.ranges.domain import (
+    bins,
+    coarsened,
+    dates,
+    integers,
+    merged,
+    ordered,
+    suggested_cells,
+)
+from discreet.ranges.grid import domain as g
+from discreet.ranges.grid.plan import plan_grid
 
 
 def test_cells_are_named_by_what_they_hold():

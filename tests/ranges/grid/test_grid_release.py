@@ -9,17 +9,17 @@ import pytest
 from discreet import category, date, ranges
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.noise.bits import seeded
-from discreet.queries.budget import budget
-from discreet.queries.ranges import grid as g
-from discreet.queries.ranges import tails
-from discreet.queries.ranges import workload as w
-from discreet.queries.ranges.domain import dates, integers, ordered
-from discreet.queries.ranges.grid_optimise import flat_grid, quadtree
-from discreet.queries.ranges.grid_plan import GridDesign, plan_grid
-from discreet.queries.ranges.grid_release import GridRelease
-from discreet.queries.ranges.strategy import Contribution
-from tests.laws import mean_of
+from discreet.noise.random_source import seeded
+from discreet.query.budget import budget
+from discreet.ranges import _noise_tails as tails
+from discreet.ranges import workload as w
+from discreet.ranges.domain import dates, integers, ordered
+from discreet.ranges.grid import domain as g
+from discreet.ranges.grid._optimize import flat_grid, quadtree
+from discreet.ranges.grid.plan import GridDesign, plan_grid
+from discreet.ranges.grid.release import GridRelease
+from discreet.ranges.strategies.base import Contribution
+from tests.distributions import mean_of
 
 DAYS, REGIONS = dates("2023-01-01", "2023-01-20"), ordered(["north", "east", "south", "west"])
 AXES = (DAYS, REGIONS)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from discreet.core.errors import InvalidArgument
-from discreet.queries.ranges import toeplitz
-from discreet.queries.ranges.blt import LONGEST, Blt, best_blt
+from discreet.ranges.strategies import square_root as toeplitz
+from discreet.ranges.stream.blt_counter import LONGEST, Blt, best_blt
 
 PUBLISHED = Blt((0.0372, 0.069, 0.1601, 0.2305), (0.99923, 0.9889, 0.92183, 0.56279))
 

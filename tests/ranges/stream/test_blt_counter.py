@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.mechanisms.gaussian import gaussian
-from discreet.noise.bits import seeded
-from discreet.queries.ranges.blt import Blt, best_blt
-from discreet.queries.ranges.stream_blt import BITS, CHUNK, BltCounter, fixed
-from tests.laws import ALPHA
+from discreet.mechanisms.additive import gaussian
+from discreet.noise.random_source import seeded
+from discreet.ranges.stream.blt_counter import BITS, CHUNK, Blt, BltCounter, best_blt, fixed
+from tests.distributions import ALPHA
 
 HORIZON = 300
 SMALL = fixed(best_blt(HORIZON), HORIZON)

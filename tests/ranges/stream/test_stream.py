@@ -10,10 +10,10 @@ from scipy import stats
 import discreet
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.noise.bits import seeded
-from discreet.queries.ranges import stream
-from discreet.queries.ranges.stream_plan import FIRST_EPOCH, StreamPlan, plan_stream
-from tests.laws import ALPHA
+from discreet.noise.random_source import seeded
+from discreet.ranges.stream import state as stream
+from discreet.ranges.stream.plan import FIRST_EPOCH, StreamPlan, plan_stream
+from tests.distributions import ALPHA
 
 AMOUNTS = [{"epsilon": 1}, {"rho": 0.5}, {"epsilon": 1, "delta": 1e-6}]
 SHAPES = [{"horizon": 700}, {"window": 150}, {}]

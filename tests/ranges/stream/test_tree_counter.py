@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.noise.bits import seeded
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.queries.ranges.stream_error import half_width
-from discreet.queries.ranges.stream_tree import Chain, TreeCounter, best_chain
-from tests.laws import ALPHA, frequency
+from discreet.noise.random_source import seeded
+from discreet.ranges.stream.tree_counter import Chain, TreeCounter, best_chain, half_width
+from tests.distributions import ALPHA, frequency
 
 CHAINS = [
     Chain((1,), 5),

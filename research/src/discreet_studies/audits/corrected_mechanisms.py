@@ -8,22 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from discreet.audit import exact
+from discreet.audit.case import Case, one_by_one
+from discreet.audit.cases.mechanisms import integer_laws
 from discreet.core.relation import Relation
-from discreet.leakage import exact
-from discreet.leakage.case import Case, one_by_one
-from discreet.leakage.catalogue import integer_laws
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.best import best_additive
-from discreet.mechanisms.blocks import sample_aggregate
-from discreet.mechanisms.blocks_bins import bin_statistics
-from discreet.mechanisms.bounded import bounded_laplace
-from discreet.mechanisms.gaussian import gaussian
-from discreet.mechanisms.laplace import laplace
-from discreet.mechanisms.propose import propose_test_release
-from discreet.mechanisms.quantile import private_quantile
-from discreet.mechanisms.smooth import Noise, smooth
-from discreet.mechanisms.weighted import weighted
-from discreet.noise.bits import Bits, seeded
+from discreet.mechanisms.additive import Additive, gaussian, laplace
+from discreet.mechanisms.bin_statistics import bin_statistics
+from discreet.mechanisms.bounded.mechanism import bounded_laplace
+from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release
+from discreet.mechanisms.data_dependent.sample_and_aggregate import sample_aggregate
+from discreet.mechanisms.data_dependent.smooth_sensitivity import Noise, smooth
+from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted
+from discreet.mechanisms.quantiles import private_quantile
+from discreet.mechanisms.scalar.best_noise import best_additive
+from discreet.noise.random_source import Bits, seeded
 
 _FEW = (0.0,) * 3 + (1.0,) * 2
 _MORE = (0.0,) * 4 + (1.0,)

@@ -14,10 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from discreet.leakage import broken, exact, published_laws, published_sound
-from discreet.leakage.case import Case, broken_case
-from discreet.leakage.lattice import Floats, discrete_laplace
-from discreet.leakage.variants import laplace_integers
+from discreet.audit import exact
+from discreet.audit.case import Case, broken_case
+from discreet.audit.cases import broken
+from discreet.audit.cases.sparse_vector import laplace_integers
+from discreet.audit.lattice_distribution import Floats, discrete_laplace
+from discreet_studies.audits import corrected_mechanisms as published_sound
+from discreet_studies.audits import published_distributions as published_laws
 
 EPSILON = 1.0
 ELSEWHERE = (

@@ -15,12 +15,11 @@ import numpy as np
 from scipy import optimize, stats
 
 from discreet.core.relation import Relation
-from discreet.leakage import published_laws
-from discreet.mechanisms.best import best_additive
-from discreet.mechanisms.gaussian import gaussian
-from discreet.mechanisms.laplace import laplace
+from discreet.mechanisms.additive import gaussian, laplace
+from discreet.mechanisms.data_dependent.smooth_sensitivity import Noise, smooth
 from discreet.mechanisms.mechanism import Mechanism
-from discreet.mechanisms.smooth import Noise, smooth
+from discreet.mechanisms.scalar.best_noise import best_additive
+from discreet_studies.audits import published_distributions as published_laws
 
 
 class Event(NamedTuple):

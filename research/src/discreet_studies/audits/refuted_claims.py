@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from discreet.leakage.published_claims import Claim
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check
+from discreet_studies.audits.published_claims import Claim
+from discreet_studies.checks import Claims
+from discreet_studies.study import Check
 
 
 def refuted(experiment: str, found: Sequence[Claim]) -> list[Check]:

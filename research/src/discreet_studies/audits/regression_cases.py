@@ -17,11 +17,11 @@ from scipy import stats
 
 from discreet.accounting.conversion import gaussian_mu
 from discreet.accounting.guarantee import gdp
-from discreet.leakage import exact
-from discreet.leakage.case import Case
-from discreet.leakage.lattice import Floats, point
-from discreet.leakage.published_claims import Claim, refuted
-from discreet.mechanisms.gaussian import gaussian
+from discreet.audit import exact
+from discreet.audit.case import Case
+from discreet.audit.lattice_distribution import Floats, point
+from discreet.mechanisms.additive import gaussian
+from discreet_studies.audits.published_claims import Claim, refuted
 
 EPSILON, DELTA = 1.0, 1e-6
 ROWS = 40

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.core.errors import NotCertified
-from discreet.models.learned.partition import of_cuts
-from discreet.models.learned.prototypes import Prototype, advanced_as_published, prototype
-from discreet.models.learned.statistics import uniform, wave
-from discreet.noise.bits import seeded
-from discreet.studies.aoutouf import stated
-from discreet.studies.aoutouf.best import Optima
-from discreet.studies.checks import Claims
-from discreet.studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
+from discreet.noise.random_source import seeded
+from discreet_studies.blackbox_ranges import reference_values as stated
+from discreet_studies.blackbox_ranges.example_functions import uniform, wave
+from discreet_studies.blackbox_ranges.input_partition import of_cuts
+from discreet_studies.blackbox_ranges.optimum import Optima
+from discreet_studies.blackbox_ranges.prototypes import Prototype, advanced_as_published, prototype
+from discreet_studies.checks import Claims
+from discreet_studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
 
 SENSITIVITY = 0.6
 _RUNS = Claims(source=stated.RUNS.format(2))

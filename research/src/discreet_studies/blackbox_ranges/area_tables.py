@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core.errors import InvalidArgument
-from discreet.noise.law import Floats, Ints
+from discreet.noise.distribution import Floats, Ints
 
 Adjacency: TypeAlias = Literal["replace", "step"]
 Neighbours: TypeAlias = list[list[list[int]]]

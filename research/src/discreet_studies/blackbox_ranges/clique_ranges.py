@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count
+from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.models.learned.metrics import Ints
-from discreet.models.learned.ranges import whole_steps
+from discreet.models.blackbox.metrics import Ints
+from discreet.models.blackbox.output_ranges import whole_steps
 
 
 def clique_ranges(

@@ -10,22 +10,20 @@ from itertools import pairwise
 
 import numpy as np
 
-from discreet.models.learned.extension import TubeClip
-from discreet.models.learned.fit import fit_centres
-from discreet.models.learned.intervals import IntervalClip
-from discreet.models.learned.loo import LooClip
-from discreet.models.learned.metrics import ONE, Cells, Metric, Truncated, UnitCount
-from discreet.models.learned.partition import chessboard
-from discreet.models.learned.prototypes import prototype
-from discreet.models.learned.ranges import Ranges, clipped
-from discreet.models.learned.wrap import wrap
-from discreet.noise.bits import seeded
-from discreet.noise.law import Floats
-from discreet.studies.aoutouf import stated
-from discreet.studies.aoutouf.best import window_error
-from discreet.studies.aoutouf.roads import ANCHORS, FILE, Road, road
-from discreet.studies.checks import Claims
-from discreet.studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
+from discreet.models.blackbox._make_private import wrap
+from discreet.models.blackbox.interval_fit import IntervalClip
+from discreet.models.blackbox.lipschitz_fit import TubeClip, fit_centres
+from discreet.models.blackbox.metrics import ONE, Cells, Metric, Truncated, UnitCount
+from discreet.models.blackbox.output_ranges import LooClip, Ranges, clipped
+from discreet.noise.distribution import Floats
+from discreet.noise.random_source import seeded
+from discreet_studies.blackbox_ranges import reference_values as stated
+from discreet_studies.blackbox_ranges.input_partition import chessboard
+from discreet_studies.blackbox_ranges.optimum import window_error
+from discreet_studies.blackbox_ranges.prototypes import prototype
+from discreet_studies.blackbox_ranges.traffic_data import ANCHORS, FILE, Road, road
+from discreet_studies.checks import Claims
+from discreet_studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
 
 TOP = 700
 """A public bound on readings."""

@@ -10,9 +10,9 @@ from scipy import sparse
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from discreet.core.errors import NotCertified
-from discreet.models.learned.areas import neighbours
-from discreet.models.learned.search import Task
-from discreet.noise.law import Ints
+from discreet.noise.distribution import Ints
+from discreet_studies.blackbox_ranges.area_tables import neighbours
+from discreet_studies.blackbox_ranges.local_search import Task
 
 _MOST_MOVES = 10_000
 _INFINITE = 1 << 29

@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count
+from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument
-from discreet.noise.law import Floats
+from discreet.noise.distribution import Floats
 
 HOURS = (164, 113, 42, 5, 1, 2, 100, 213, 306, 362, 392, 445, 504, 468, 525, 537, 573, 570, 455,
          352, 351, 331, 355, 252)  # fmt: skip

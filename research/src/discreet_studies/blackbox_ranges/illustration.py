@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.models.learned.areas import extended, ranges, ranks
-from discreet.models.learned.partition import chessboard
-from discreet.models.learned.statistics import hyperplane
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting
+from discreet_studies.blackbox_ranges.area_tables import extended, ranges, ranks
+from discreet_studies.blackbox_ranges.example_functions import hyperplane
+from discreet_studies.blackbox_ranges.input_partition import chessboard
+from discreet_studies.checks import Claims
+from discreet_studies.study import Check, Figure, Findings, Line, Setting
 
 _STEP = 1 / 1024
 _CLAIMS = Claims(source="Aoutouf 2021, figure 5.1; A31")

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count
+from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.models.learned.blackbox import numbers
-from discreet.noise.law import Floats, Ints
+from discreet.models.blackbox.mechanism import numbers
+from discreet.noise.distribution import Floats, Ints
 
 LARGEST_TABLE = 10_000_000
 """Areas of a partition that may still be listed."""

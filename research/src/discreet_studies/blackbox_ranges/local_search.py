@@ -15,10 +15,10 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from discreet.core.check import count
+from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument
-from discreet.models.learned.areas import Adjacency, neighbours, ranks
-from discreet.noise.law import Floats, Ints
+from discreet.noise.distribution import Floats, Ints
+from discreet_studies.blackbox_ranges.area_tables import Adjacency, neighbours, ranks
 
 SCHEDULE = (0, 1, 2, 3, 1)
 """Ranks whose followers are moved in one synchronisation, as listed (A12)."""

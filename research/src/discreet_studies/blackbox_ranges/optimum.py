@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.models.learned.fit import fit_centres
-from discreet.models.learned.intervals import fit_intervals
-from discreet.noise.law import Floats, Ints
+from discreet.models.blackbox.interval_fit import fit_intervals
+from discreet.models.blackbox.lipschitz_fit import fit_centres
+from discreet.noise.distribution import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

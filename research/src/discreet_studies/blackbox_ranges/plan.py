@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from discreet.studies.aoutouf.appendix import appendix
-from discreet.studies.aoutouf.illustration import plane
-from discreet.studies.aoutouf.properly import properly
-from discreet.studies.aoutouf.roads import FILE
-from discreet.studies.aoutouf.scaling import scaling
-from discreet.studies.aoutouf.searches import searches
-from discreet.studies.aoutouf.smooth import smooth
-from discreet.studies.aoutouf.traffic import traffic
-from discreet.studies.study import Experiment, Plan
+from discreet_studies.blackbox_ranges.appendix import appendix
+from discreet_studies.blackbox_ranges.corrected_experiment import properly
+from discreet_studies.blackbox_ranges.illustration import plane
+from discreet_studies.blackbox_ranges.scaling import scaling
+from discreet_studies.blackbox_ranges.search_against_optimum import searches
+from discreet_studies.blackbox_ranges.smooth_ranges_comparison import smooth
+from discreet_studies.blackbox_ranges.traffic import traffic
+from discreet_studies.blackbox_ranges.traffic_data import FILE
+from discreet_studies.study import Experiment, Plan
 
 AOUTOUF = Plan(
     name="aoutouf",

@@ -12,24 +12,28 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import count, positive
+from discreet.core._rational import Number
+from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
-from discreet.ledger.account import Account
-from discreet.ledger.charged import charged
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.laplace import laplace
-from discreet.mechanisms.smooth_check import divergence
-from discreet.mechanisms.smooth_noise import laplace_log_density
-from discreet.models.learned.areas import Adjacency, around, doubled_ranges, ranges, widest_gap
-from discreet.models.learned.certificate import RangeCertificate, certify_table
-from discreet.models.learned.partition import Partition
-from discreet.models.learned.search import Found, Task, search
-from discreet.models.learned.search_published import search_as_published
-from discreet.models.learned.smoothed import smooth_as_published
-from discreet.noise.bits import Bits, source_of
-from discreet.noise.law import Floats, Ints
+from discreet.ledger.account import Account, charged
+from discreet.mechanisms.additive import Additive, laplace
+from discreet.mechanisms.data_dependent._smooth_noise import laplace_log_density
+from discreet.mechanisms.data_dependent.smooth_sensitivity import divergence
+from discreet.models.blackbox.certificate import RangeCertificate, certify_table
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits, source_of
+from discreet_studies.blackbox_ranges.area_tables import (
+    Adjacency,
+    around,
+    doubled_ranges,
+    ranges,
+    widest_gap,
+)
+from discreet_studies.blackbox_ranges.input_partition import Partition
+from discreet_studies.blackbox_ranges.local_search import Found, Task, search
+from discreet_studies.blackbox_ranges.published_search import search_as_published
+from discreet_studies.blackbox_ranges.smooth_ranges import smooth_as_published
 
 Mode: TypeAlias = Literal["faithful", "corrected"]
 _BEYOND = 2.0**62

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.models.learned.areas import neighbours
-from discreet.models.learned.search import SCHEDULE, Ending, Found, Task
+from discreet_studies.blackbox_ranges.area_tables import neighbours
+from discreet_studies.blackbox_ranges.local_search import SCHEDULE, Ending, Found, Task
 
 
 class Listing:

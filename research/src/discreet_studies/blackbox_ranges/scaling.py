@@ -7,14 +7,14 @@ import time
 
 import numpy as np
 
-from discreet.models.learned.areas import spread_min
-from discreet.models.learned.fit import fit_centres
-from discreet.models.learned.loo import LooClip
-from discreet.models.learned.metrics import ONE, Cells, Truncated
-from discreet.models.learned.partition import chessboard
-from discreet.studies.aoutouf import stated
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.models.blackbox.lipschitz_fit import fit_centres
+from discreet.models.blackbox.metrics import ONE, Cells, Truncated
+from discreet.models.blackbox.output_ranges import LooClip
+from discreet_studies.blackbox_ranges import reference_values as stated
+from discreet_studies.blackbox_ranges.area_tables import spread_min
+from discreet_studies.blackbox_ranges.input_partition import chessboard
+from discreet_studies.checks import Claims
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _RUNS = Claims(source=stated.RUNS.format(7))
 _OURS = Claims(

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.models.learned.areas import widest_gap
-from discreet.models.learned.descent import descend
-from discreet.models.learned.fit import fit_centres
-from discreet.models.learned.partition import chessboard
-from discreet.models.learned.search import Task, search
-from discreet.models.learned.search_published import search_as_published
-from discreet.models.learned.statistics import wave
-from discreet.noise.law import Floats
-from discreet.studies.aoutouf import stated
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.models.blackbox.lipschitz_fit import fit_centres
+from discreet.noise.distribution import Floats
+from discreet_studies.blackbox_ranges import reference_values as stated
+from discreet_studies.blackbox_ranges.area_tables import widest_gap
+from discreet_studies.blackbox_ranges.discrete_search import descend
+from discreet_studies.blackbox_ranges.example_functions import wave
+from discreet_studies.blackbox_ranges.input_partition import chessboard
+from discreet_studies.blackbox_ranges.local_search import Task, search
+from discreet_studies.blackbox_ranges.published_search import search_as_published
+from discreet_studies.checks import Claims
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 SENSITIVITY = 0.6
 _STEPS = 100

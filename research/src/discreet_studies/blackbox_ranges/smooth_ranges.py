@@ -18,17 +18,21 @@ from scipy import optimize, sparse
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import positive, probability
+from discreet.core._rational import Number
+from discreet.core._validate import positive, probability
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
+from discreet.mechanisms.data_dependent._smooth_noise import (
+    SMALLEST_BETA,
+    Laplace,
+    laplace_multiplier,
+)
+from discreet.mechanisms.data_dependent.smooth_sensitivity import worst_divergence
 from discreet.mechanisms.mechanism import Certificate, Check
-from discreet.mechanisms.smooth_check import worst_divergence
-from discreet.mechanisms.smooth_noise import SMALLEST_BETA, Laplace, laplace_multiplier
-from discreet.models.learned.areas import Adjacency, around, neighbours, spread_min
-from discreet.models.learned.ranges import fixed
-from discreet.noise.bits import Bits, source_of
-from discreet.noise.law import Floats, Ints
+from discreet.models.blackbox.output_ranges import fixed
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits, source_of
+from discreet_studies.blackbox_ranges.area_tables import Adjacency, around, neighbours, spread_min
 
 # Bounds are computed in doubles: raised, and smoothed by a factor a little nearer to one.
 _RAISED = 1 + Fraction(1, 1 << 38)

@@ -7,11 +7,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.models.learned.prototypes import pair_delta
-from discreet.models.learned.smoothed import joint_ranges, kappa, smooth_as_published, textbook
-from discreet.studies.aoutouf import stated
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.blackbox_ranges import reference_values as stated
+from discreet_studies.blackbox_ranges.prototypes import pair_delta
+from discreet_studies.blackbox_ranges.smooth_ranges import (
+    joint_ranges,
+    kappa,
+    smooth_as_published,
+    textbook,
+)
+from discreet_studies.checks import Claims
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _RUNS = Claims(source=stated.RUNS.format(6))
 _WRONG = Claims(

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.models.learned.areas import (
+from discreet.models.blackbox.lipschitz_fit import fit_centres
+from discreet.noise.distribution import Floats
+from discreet_studies.blackbox_ranges import reference_values as stated
+from discreet_studies.blackbox_ranges.area_tables import (
     Adjacency,
     doubled_ranges,
     extended,
@@ -14,16 +17,13 @@ from discreet.models.learned.areas import (
     ranges,
     ranks,
 )
-from discreet.models.learned.fit import fit_centres
-from discreet.models.learned.partition import Partition, chessboard
-from discreet.models.learned.prototypes import Prototype, advanced_as_published, prototype
-from discreet.models.learned.statistics import MOST
-from discreet.noise.law import Floats
-from discreet.studies.aoutouf import stated
-from discreet.studies.aoutouf.best import Optima
-from discreet.studies.aoutouf.roads import FILE, Road, road
-from discreet.studies.checks import Claims
-from discreet.studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.blackbox_ranges.example_functions import MOST
+from discreet_studies.blackbox_ranges.input_partition import Partition, chessboard
+from discreet_studies.blackbox_ranges.optimum import Optima
+from discreet_studies.blackbox_ranges.prototypes import Prototype, advanced_as_published, prototype
+from discreet_studies.blackbox_ranges.traffic_data import FILE, Road, road
+from discreet_studies.checks import Claims
+from discreet_studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
 
 SENSITIVITY = 10.0
 ADJACENCIES: tuple[Adjacency, ...] = ("step", "replace")

@@ -12,8 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.learned.statistics import READINGS, Forecaster, traffic_day, windows
-from discreet.noise.law import Floats
+from discreet.noise.distribution import Floats
+from discreet_studies.blackbox_ranges.example_functions import (
+    READINGS,
+    Forecaster,
+    traffic_day,
+    windows,
+)
 
 TEST_DAY = "2017-09-23"
 FILE = "traffic.csv"

@@ -9,12 +9,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count
+from discreet.core._rational import Number
+from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.exact import Number
-from discreet.models.learned.extension import Extension
-from discreet.models.learned.metrics import Floats, Ints
-from discreet.models.learned.ranges import Ranges, clipped, exponent_of, power_of_two
+from discreet.models.blackbox.lipschitz_fit import Extension
+from discreet.models.blackbox.metrics import Floats, Ints
+from discreet.models.blackbox.output_ranges import Ranges, clipped, exponent_of, power_of_two
 
 Norm: TypeAlias = Literal["l1", "l2"]
 

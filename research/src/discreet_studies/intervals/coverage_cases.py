@@ -10,18 +10,16 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import betaincinv
 
-from discreet.noise.bits import Bits
-from discreet.noise.law import Floats
-from discreet.queries.intervals import reports
-from discreet.queries.intervals.against import LAWS
-from discreet.queries.intervals.bootstrap import Bootstrap
-from discreet.queries.intervals.coverage import Coverage, Draw, Method, coverage, each
-from discreet.queries.intervals.difference import difference_interval
-from discreet.queries.intervals.interval import Interval
-from discreet.queries.intervals.mean import mean_interval
-from discreet.queries.intervals.proportion import proportion_interval
-from discreet.queries.intervals.quantile import quantile_interval
-from discreet.queries.intervals.variance import variance_interval
+from discreet.intervals._bootstrap import Bootstrap
+from discreet.intervals._coverage import Coverage, Draw, Method, coverage, each
+from discreet.intervals._mean import difference_interval, mean_interval, variance_interval
+from discreet.intervals._proportion import proportion_interval
+from discreet.intervals._quantile import quantile_interval
+from discreet.intervals.interval import Interval
+from discreet.local import report_intervals as reports
+from discreet.noise.distribution import Floats
+from discreet.noise.random_source import Bits
+from discreet_studies.intervals.mean_comparison import LAWS
 
 _LEVEL = 0.95
 _SCALE = 0.5

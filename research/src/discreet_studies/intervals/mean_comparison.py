@@ -14,12 +14,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.noise.bits import Bits, seeded
-from discreet.noise.law import Floats
-from discreet.queries.intervals.coverage import Coverage, Draw
-from discreet.queries.intervals.mean import mean_interval
-from discreet.queries.intervals.statistics import Statistic
-from discreet.queries.intervals.studentised import Method, Studentised
+from discreet.intervals._coverage import Coverage, Draw
+from discreet.intervals._mean import mean_interval
+from discreet.intervals.statistics import Statistic
+from discreet.intervals.studentized import Method, Studentised
+from discreet.noise.distribution import Floats
+from discreet.noise.random_source import Bits, seeded
 
 
 def _narrow(made_up: np.random.Generator, size: tuple[int, int]) -> Floats:

@@ -12,12 +12,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.models.inputs import Floats
-from discreet.models.regression.lattice import Lattice
-from discreet.models.regression.moments import PrivateMoments
-from discreet.models.regression.published import Constants, plan_published
-from discreet.models.regression.rows import Mapping, RowMap, sums
-from discreet.noise.bits import Bits
+from discreet.models._model_inputs import Floats
+from discreet.models.regression._row_lattice import Lattice, Mapping, RowMap, sums
+from discreet.models.regression.ssp_and_adassp import Constants, plan_published
+from discreet.models.regression.sufficient_statistics import PrivateMoments
+from discreet.noise.random_source import Bits
 
 Policy: TypeAlias = Literal[1, 2]
 STATEMENT = "no DP guarantee"

@@ -10,11 +10,18 @@ import numpy as np
 from scipy import optimize, special
 
 from discreet.accounting.conversion import gaussian_delta, gaussian_epsilon, gaussian_mu
-from discreet.studies.checks import Claims
-from discreet.studies.kalaja import stated
-from discreet.studies.kalaja.methods import DELTA, METHODS, RHO, Shape, analytic_apart, matrices
-from discreet.studies.kalaja.runs import EPSILONS
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.checks import Claims
+from discreet_studies.linear_regression import reference_values as stated
+from discreet_studies.linear_regression.methods import (
+    DELTA,
+    METHODS,
+    RHO,
+    Shape,
+    analytic_apart,
+    matrices,
+)
+from discreet_studies.linear_regression.run_helpers import EPSILONS
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _TRUE = Claims(
     source="M3, K31",

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from discreet.core.errors import InvalidArgument
-from discreet.noise.law import Floats
-from discreet.studies.installed import installed
+from discreet.noise.distribution import Floats
+from discreet_studies.public_data import installed
 
 SMALL = ("airfoil", "wine", "housing", "concrete", "elevators")
 """The sets of the figures, as far as they can be told from the text."""
@@ -110,7 +110,7 @@ def _numbers(text: str) -> Floats:
 
 
 def _concrete() -> Floats:
-    packed = (files("discreet.studies") / "data" / "concrete.csv.gz").read_bytes()
+    packed = (files("discreet_studies") / "data" / "concrete.csv.gz").read_bytes()
     return _numbers(gzip.decompress(packed).decode("ascii"))
 
 

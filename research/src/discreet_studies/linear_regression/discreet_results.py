@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from discreet.noise.bits import seeded
-from discreet.noise.law import Floats
-from discreet.studies.checks import Claims
-from discreet.studies.kalaja.folds import FOLDS, folds
-from discreet.studies.kalaja.honest import DOMAINS
-from discreet.studies.kalaja.maps import Map
-from discreet.studies.kalaja.methods import DELTA, METHODS
-from discreet.studies.kalaja.runs import Sets, runs
-from discreet.studies.kalaja.sets import DataSet
-from discreet.studies.study import Cell, Check, Findings, Setting, Table
+from discreet.noise.distribution import Floats
+from discreet.noise.random_source import seeded
+from discreet_studies.checks import Claims
+from discreet_studies.linear_regression.datasets import DataSet
+from discreet_studies.linear_regression.folds import FOLDS, folds
+from discreet_studies.linear_regression.methods import DELTA, METHODS
+from discreet_studies.linear_regression.preprocessing import Map
+from discreet_studies.linear_regression.run_helpers import Sets, runs
+from discreet_studies.linear_regression.valid_guarantees import DOMAINS
+from discreet_studies.study import Cell, Check, Findings, Setting, Table
 
 _AT = (0.3, 1.0, 3.0)
 _SOURCE = "K33 to K36"

@@ -7,9 +7,9 @@ from functools import cache
 
 import numpy as np
 
-from discreet.noise.law import Floats
-from discreet.studies.kalaja.maps import Map, Split, mapped
-from discreet.studies.kalaja.sets import DataSet
+from discreet.noise.distribution import Floats
+from discreet_studies.linear_regression.datasets import DataSet
+from discreet_studies.linear_regression.preprocessing import Map, Split, mapped
 
 FOLDS = 10
 

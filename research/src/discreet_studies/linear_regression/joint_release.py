@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from discreet.studies.checks import Claims
-from discreet.studies.kalaja import stated
-from discreet.studies.kalaja.folds import Folds, folds
-from discreet.studies.kalaja.maps import Map
-from discreet.studies.kalaja.perturbed import ROW_BEFORE
-from discreet.studies.kalaja.runs import SAME, Runs, Sets, by_set, figure, level, runs
-from discreet.studies.kalaja.sets import SMALL, DataSet
-from discreet.studies.study import Cell, Check, Figure, Findings, Setting, Table
+from discreet_studies.checks import Claims
+from discreet_studies.linear_regression import reference_values as stated
+from discreet_studies.linear_regression.datasets import SMALL, DataSet
+from discreet_studies.linear_regression.folds import Folds, folds
+from discreet_studies.linear_regression.perturbed_sums import ROW_BEFORE
+from discreet_studies.linear_regression.preprocessing import Map
+from discreet_studies.linear_regression.run_helpers import (
+    SAME,
+    Runs,
+    Sets,
+    by_set,
+    figure,
+    level,
+    runs,
+)
+from discreet_studies.study import Cell, Check, Figure, Findings, Setting, Table
 
 _JOINT = Claims(
     source="K31, K33",

@@ -14,8 +14,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from discreet.accounting.conversion import gaussian_epsilon, gaussian_mu
-from discreet.noise.law import Floats
-from discreet.studies.kalaja.folds import Folds
+from discreet.noise.distribution import Floats
+from discreet_studies.linear_regression.folds import Folds
 
 Shape: TypeAlias = Literal["upper", "full", "averaged"]
 DELTA = 1e-6

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from discreet.studies.checks import Claims
-from discreet.studies.kalaja import stated
-from discreet.studies.kalaja.folds import Folds, folds
-from discreet.studies.kalaja.maps import Map
-from discreet.studies.kalaja.runs import (
+from discreet_studies.checks import Claims
+from discreet_studies.linear_regression import reference_values as stated
+from discreet_studies.linear_regression.datasets import SMALL, DataSet
+from discreet_studies.linear_regression.folds import Folds, folds
+from discreet_studies.linear_regression.preprocessing import Map
+from discreet_studies.linear_regression.run_helpers import (
     HEAVY_UP_TO,
     THESIS,
     Runs,
@@ -14,8 +15,7 @@ from discreet.studies.kalaja.runs import (
     figure,
     level,
 )
-from discreet.studies.kalaja.sets import SMALL, DataSet
-from discreet.studies.study import Check, Figure, Findings, Setting
+from discreet_studies.study import Check, Figure, Findings, Setting
 
 ROW_BEFORE = Map(kind="row", when="before")
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from discreet.studies.kalaja.clipping import train_and_test, train_only
-from discreet.studies.kalaja.honest import honest
-from discreet.studies.kalaja.house import house
-from discreet.studies.kalaja.joint import balls, together
-from discreet.studies.kalaja.leaks import leaks
-from discreet.studies.kalaja.mapping import before_or_after, intercepts, of_rows, of_targets
-from discreet.studies.kalaja.perturbed import adaptive, plain
-from discreet.studies.kalaja.posterior import posterior
-from discreet.studies.kalaja.promises import promises
-from discreet.studies.kalaja.published import wang
-from discreet.studies.kalaja.sets import SIZES
-from discreet.studies.study import Experiment, Plan
+from discreet_studies.linear_regression.claimed_guarantees import promises
+from discreet_studies.linear_regression.clipping import train_and_test, train_only
+from discreet_studies.linear_regression.datasets import SIZES
+from discreet_studies.linear_regression.discreet_results import house
+from discreet_studies.linear_regression.joint_release import balls, together
+from discreet_studies.linear_regression.perturbed_sums import adaptive, plain
+from discreet_studies.linear_regression.posterior import posterior
+from discreet_studies.linear_regression.preprocessing_comparison import (
+    before_or_after,
+    intercepts,
+    of_rows,
+    of_targets,
+)
+from discreet_studies.linear_regression.published_errors import wang
+from discreet_studies.linear_regression.scaling_leakage import leaks
+from discreet_studies.linear_regression.valid_guarantees import honest
+from discreet_studies.study import Experiment, Plan
 
 KALAJA = Plan(
     name="kalaja",

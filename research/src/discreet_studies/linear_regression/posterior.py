@@ -13,10 +13,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from discreet.accounting.conversion import gaussian_mu
-from discreet.noise.law import Floats
-from discreet.studies.checks import Claims
-from discreet.studies.kalaja.methods import DELTA, matrices
-from discreet.studies.study import Check, Findings, Setting, Table
+from discreet.noise.distribution import Floats
+from discreet_studies.checks import Claims
+from discreet_studies.linear_regression.methods import DELTA, matrices
+from discreet_studies.study import Check, Findings, Setting, Table
 
 Solve: TypeAlias = Literal["right", "as coded"]
 

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from discreet.noise.law import Floats
+from discreet.noise.distribution import Floats
 
 Kind: TypeAlias = Literal["row", "row with y", "max", "ball"]
 When: TypeAlias = Literal["before", "after"]

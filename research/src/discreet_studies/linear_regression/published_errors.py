@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-from discreet.studies.checks import Claims
-from discreet.studies.kalaja import stated
-from discreet.studies.kalaja.folds import folds
-from discreet.studies.kalaja.perturbed import ROW_BEFORE
-from discreet.studies.kalaja.runs import Sets, runs
-from discreet.studies.study import Cell, Check, Findings, Setting, Table
+from discreet_studies.checks import Claims
+from discreet_studies.linear_regression import reference_values as stated
+from discreet_studies.linear_regression.folds import folds
+from discreet_studies.linear_regression.perturbed_sums import ROW_BEFORE
+from discreet_studies.linear_regression.run_helpers import Sets, runs
+from discreet_studies.study import Cell, Check, Findings, Setting, Table
 
 _SOURCE = "Wang 2018, results file"
 _METHOD = "Alg. 2 code"

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.noise.law import Floats
-from discreet.studies.checks import Claims
-from discreet.studies.kalaja.folds import Folds
-from discreet.studies.kalaja.methods import METHODS
-from discreet.studies.kalaja.sets import DataSet, find
-from discreet.studies.study import Check, Figure, Findings, Line, Setting
+from discreet.noise.distribution import Floats
+from discreet_studies.checks import Claims
+from discreet_studies.linear_regression.datasets import DataSet, find
+from discreet_studies.linear_regression.folds import Folds
+from discreet_studies.linear_regression.methods import METHODS
+from discreet_studies.study import Check, Figure, Findings, Line, Setting
 
 EPSILONS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 3.0)
 """Of the figures; Wang 2018 goes on to 10."""

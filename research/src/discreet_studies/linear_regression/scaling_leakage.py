@@ -8,16 +8,27 @@ from collections.abc import Sequence
 import numpy as np
 
 from discreet.accounting.conversion import gaussian_epsilon
-from discreet.leakage.published_claims import Claim
-from discreet.leakage.regression_cases import by_bounds, by_largest, change, claims, largest_pair
-from discreet.noise.law import Floats
-from discreet.studies.checks import Claims
-from discreet.studies.kalaja.maps import lengths, row_normed, scales, standardised
-from discreet.studies.kalaja.methods import DELTA, METHODS
-from discreet.studies.kalaja.runs import Sets
-from discreet.studies.kalaja.sets import SMALL, DataSet
-from discreet.studies.refuted import refuted
-from discreet.studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
+from discreet.noise.distribution import Floats
+from discreet_studies.audits.published_claims import Claim
+from discreet_studies.audits.refuted_claims import refuted
+from discreet_studies.audits.regression_cases import (
+    by_bounds,
+    by_largest,
+    change,
+    claims,
+    largest_pair,
+)
+from discreet_studies.checks import Claims
+from discreet_studies.linear_regression.datasets import SMALL, DataSet
+from discreet_studies.linear_regression.methods import DELTA, METHODS
+from discreet_studies.linear_regression.preprocessing import (
+    lengths,
+    row_normed,
+    scales,
+    standardised,
+)
+from discreet_studies.linear_regression.run_helpers import Sets
+from discreet_studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
 
 LARGEST = {"airfoil": 114.0, "elevators": 5.7, "wine": 30.8, "concrete": 84.0, "housing": 30.0}
 """How far X'X moves when a row of ten times the largest norm is added (M4, K19); claimed: 1."""

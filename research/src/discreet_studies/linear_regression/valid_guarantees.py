@@ -10,14 +10,14 @@ import math
 import numpy as np
 
 from discreet.accounting.conversion import gaussian_mu
-from discreet.noise.law import Floats
-from discreet.studies.checks import Claims
-from discreet.studies.kalaja.folds import FOLDS, folds
-from discreet.studies.kalaja.maps import Map, projected, with_ones
-from discreet.studies.kalaja.methods import DELTA, matrices
-from discreet.studies.kalaja.runs import Sets, runs
-from discreet.studies.kalaja.sets import DataSet
-from discreet.studies.study import Cell, Check, Findings, Setting, Table
+from discreet.noise.distribution import Floats
+from discreet_studies.checks import Claims
+from discreet_studies.linear_regression.datasets import DataSet
+from discreet_studies.linear_regression.folds import FOLDS, folds
+from discreet_studies.linear_regression.methods import DELTA, matrices
+from discreet_studies.linear_regression.preprocessing import Map, projected, with_ones
+from discreet_studies.linear_regression.run_helpers import Sets, runs
+from discreet_studies.study import Cell, Check, Findings, Setting, Table
 
 DOMAINS = {
     "airfoil": ((20000, 90, 1, 100, 0.1), 200),

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check
+from discreet_studies.checks import Claims
+from discreet_studies.study import Check
 
 
 def bin_sensitivities() -> list[Check]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.noise.law import Floats
-from discreet.studies.biswal_mechanisms import stated
-from discreet.studies.biswal_mechanisms.bins import bin_sensitivities
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.noise.distribution import Floats
+from discreet_studies.checks import Claims
+from discreet_studies.noise_mechanisms import reference_values as stated
+from discreet_studies.noise_mechanisms.bin_sensitivity import bin_sensitivities
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _N = 1000
 _RANGE = 100.0

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from discreet.leakage import published_laws as laws
-from discreet.leakage.published_claims import Claim, claims
-from discreet.mechanisms.grafted import grafted
-from discreet.mechanisms.truncated import truncated_laplace
-from discreet.studies.checks import Claims
-from discreet.studies.refuted import refuted
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.mechanisms.scalar.grafted import grafted
+from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
+from discreet_studies.audits import published_distributions as laws
+from discreet_studies.audits.published_claims import Claim, claims
+from discreet_studies.audits.refuted_claims import refuted
+from discreet_studies.checks import Claims
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _MIXED = Claims(
     source="M35, B39c",

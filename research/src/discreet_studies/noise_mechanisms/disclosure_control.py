@@ -6,21 +6,14 @@ import math
 
 import numpy as np
 
-from discreet.disclosure.classes import together
-from discreet.disclosure.knoise import (
-    Jittered,
-    crowd,
-    expected_crowd,
-    k_noise,
-    width_after,
-)
-from discreet.disclosure.kpram import Redrawn, k_pram
-from discreet.disclosure.matrix import kept_with
-from discreet.disclosure.metrics import histogram
-from discreet.noise.bits import seeded
-from discreet.noise.law import Floats, Ints
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.disclosure._disclosure_risk import histogram
+from discreet.disclosure._k_noise import Jittered, crowd, expected_crowd, k_noise, width_after
+from discreet.disclosure.generalization_hierarchy import together
+from discreet.disclosure.pram import Redrawn, k_pram, kept_with
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import seeded
+from discreet_studies.checks import Claims
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _COUNTS = (32, 100, 121, 81, 62, 79, 84, 57, 31, 9, 2, 1)
 _EDGES = tuple(range(19, 80, 5))

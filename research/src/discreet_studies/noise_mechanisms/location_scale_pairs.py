@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from discreet.accounting.conversion import UP
-from discreet.core import check
+from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, Unsupported
 
 

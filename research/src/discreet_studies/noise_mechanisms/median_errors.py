@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from discreet.core.check import count
-from discreet.core.exact import Number
+from discreet.core._rational import Number
+from discreet.core._validate import count
 from discreet.core.relation import Relation
-from discreet.mechanisms.laplace import laplace
-from discreet.mechanisms.quantile import private_quantile
-from discreet.mechanisms.smooth import smooth
-from discreet.mechanisms.weighted import weighted
-from discreet.noise.bits import Bits, seeded
-from discreet.noise.law import Floats
+from discreet.mechanisms.additive import laplace
+from discreet.mechanisms.data_dependent.smooth_sensitivity import smooth
+from discreet.mechanisms.data_dependent.weighted_sensitivity import weighted
+from discreet.mechanisms.quantiles import private_quantile
+from discreet.noise.distribution import Floats
+from discreet.noise.random_source import Bits, seeded
 
 LOWER, UPPER = 0, 100
 _SEED = 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from discreet.mechanisms.median_errors import MedianError, median_errors
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.checks import Claims
+from discreet_studies.noise_mechanisms.median_errors import MedianError, median_errors
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _ROWS = 1001
 _TIES = "whole numbers"

@@ -8,10 +8,10 @@ from functools import partial
 
 import numpy as np
 
-from discreet.noise.law import Floats
-from discreet.studies.biswal_mechanisms import stated
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.noise.distribution import Floats
+from discreet_studies.checks import Claims
+from discreet_studies.noise_mechanisms import reference_values as stated
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _N = 500
 _EPSILON = 1.0

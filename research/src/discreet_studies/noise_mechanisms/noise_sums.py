@@ -7,13 +7,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.accounting.normal_laplace import NormalLaplace
-from discreet.leakage import published_laws as laws
-from discreet.mechanisms.bounded import bounded_laplace
-from discreet.mechanisms.gaussian import gaussian
-from discreet.noise.law import Floats
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.mechanisms.additive import gaussian
+from discreet.mechanisms.bounded.mechanism import bounded_laplace
+from discreet.noise.distribution import Floats
+from discreet_studies.audits import published_distributions as laws
+from discreet_studies.checks import Claims
+from discreet_studies.noise_mechanisms.normal_laplace import NormalLaplace
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 
 def normal_laplace(setting: Setting) -> Findings:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr
 
 from discreet.accounting.conversion import Floats
-from discreet.core.check import non_negative, probability
+from discreet.core._validate import non_negative, probability
 from discreet.core.errors import InvalidArgument
 
 

@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 
+from discreet.audit.exact import Pair, epsilon_one_way
+from discreet.audit.lattice_distribution import Floats
 from discreet.core.errors import InvalidArgument
-from discreet.leakage.exact import Pair, epsilon_one_way
-from discreet.leakage.lattice import Floats
 
 
 def total_variation(laws: Pair) -> float:

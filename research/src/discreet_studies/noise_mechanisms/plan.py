@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from discreet.studies.biswal_mechanisms.ages import attacks, noisy_ages, tables_of_six
-from discreet.studies.biswal_mechanisms.basics import basics
-from discreet.studies.biswal_mechanisms.blocks import block_medians
-from discreet.studies.biswal_mechanisms.medians import median_ranking
-from discreet.studies.biswal_mechanisms.mixed import mixed_means, mixed_medians
-from discreet.studies.biswal_mechanisms.promises import promises
-from discreet.studies.biswal_mechanisms.smooth_promises import smooth_promises
-from discreet.studies.biswal_mechanisms.sums import bounded, normal_laplace, textbook
-from discreet.studies.biswal_mechanisms.weighted import weighted_sensitivity
-from discreet.studies.study import Experiment, Plan
+from discreet_studies.noise_mechanisms.blocked_medians import block_medians
+from discreet_studies.noise_mechanisms.claimed_guarantees import promises
+from discreet_studies.noise_mechanisms.disclosure_control import attacks, noisy_ages, tables_of_six
+from discreet_studies.noise_mechanisms.median_ranking import median_ranking
+from discreet_studies.noise_mechanisms.mixed_noise import mixed_means, mixed_medians
+from discreet_studies.noise_mechanisms.noise_sums import bounded, normal_laplace, textbook
+from discreet_studies.noise_mechanisms.smooth_guarantees import smooth_promises
+from discreet_studies.noise_mechanisms.textbook_numbers import basics
+from discreet_studies.noise_mechanisms.weighted_sensitivity import weighted_sensitivity
+from discreet_studies.study import Experiment, Plan
 
 BISWAL_MECHANISMS = Plan(
     name="biswal-mechanisms",

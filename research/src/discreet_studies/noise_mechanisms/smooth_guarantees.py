@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from discreet.leakage import published_laws as laws
-from discreet.mechanisms.smooth_noise import Lomax
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.mechanisms.data_dependent._smooth_noise import Lomax
+from discreet_studies.audits import published_distributions as laws
+from discreet_studies.checks import Claims
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 
 def smooth_promises(setting: Setting) -> Findings:

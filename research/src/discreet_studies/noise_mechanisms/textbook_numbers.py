@@ -11,15 +11,15 @@ from functools import reduce
 import numpy as np
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.normal_laplace import NormalLaplace
-from discreet.accounting.parallel import Partition, parallel
+from discreet.audit import exact
 from discreet.core import events
 from discreet.core.relation import Relation
-from discreet.leakage import exact
-from discreet.leakage import published_laws as laws
-from discreet.leakage.divergence import normal_total_variation
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Findings, Setting, Table
+from discreet_studies.audits import published_distributions as laws
+from discreet_studies.checks import Claims
+from discreet_studies.noise_mechanisms.normal_laplace import NormalLaplace
+from discreet_studies.noise_mechanisms.output_divergences import normal_total_variation
+from discreet_studies.noise_mechanisms.parallel_composition import Partition, parallel
+from discreet_studies.study import Check, Findings, Setting, Table
 
 _Query = Callable[[Sequence[float]], float]
 

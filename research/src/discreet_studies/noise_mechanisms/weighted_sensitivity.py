@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from discreet.leakage import published_laws as laws
-from discreet.mechanisms.weighted import smallest_share
-from discreet.noise.law import Floats
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.mechanisms.data_dependent.weighted_sensitivity import smallest_share
+from discreet.noise.distribution import Floats
+from discreet_studies.audits import published_distributions as laws
+from discreet_studies.checks import Claims
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _EPSILONS = (0.5, 1.0, 2.0, 10.0, 15.0)
 _TARGET = 0.1

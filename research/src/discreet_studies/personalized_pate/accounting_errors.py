@@ -9,22 +9,30 @@ import numpy as np
 
 from discreet.accounting.conversion import gaussian_epsilon, renyi_epsilon, zcdp_rho
 from discreet.accounting.guarantee import approx
-from discreet.models.pate.calibrate import label_law
-from discreet.models.pate.costs import answer_cost
-from discreet.models.pate.exact import exact_cost
-from discreet.models.pate.published import (
+from discreet.models.pate._data_dependent_cost import answer_cost
+from discreet.models.pate.aggregators import (
     classic_epsilon,
     gaussian_cost,
     gaussian_log_error,
     with_share,
 )
-from discreet.models.pate.stopping import Conversion, stop
-from discreet.noise.law import Floats
-from discreet.studies.checks import Claims
-from discreet.studies.muehl.runs import ORDERS, baseline, menu, panel, prices, until, weights
-from discreet.studies.muehl.stated import BASELINE, LABELS, LAW_WORST
-from discreet.studies.muehl.votes import DELTA, WORLDS, Votes, World, plain
-from discreet.studies.study import Cell, Check, Findings, Setting, Table
+from discreet.models.pate.label_plan import label_law
+from discreet.noise.distribution import Floats
+from discreet_studies.checks import Claims
+from discreet_studies.personalized_pate.exact_divergence import exact_cost
+from discreet_studies.personalized_pate.reference_values import BASELINE, LABELS, LAW_WORST
+from discreet_studies.personalized_pate.run_helpers import (
+    ORDERS,
+    baseline,
+    menu,
+    panel,
+    prices,
+    until,
+    weights,
+)
+from discreet_studies.personalized_pate.stopping import Conversion, stop
+from discreet_studies.personalized_pate.votes import DELTA, WORLDS, Votes, World, plain
+from discreet_studies.study import Cell, Check, Findings, Setting, Table
 
 VOTES = {
     "A": [250, *[0] * 9],

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.noise.law import Floats
-from discreet.studies.checks import Claims
-from discreet.studies.muehl.labels import needed
-from discreet.studies.muehl.runs import Panel, baseline, copied, course, panel, weighted, weights
-from discreet.studies.muehl.stated import BEST_ORDERS, BEST_ORDERS_AT, RATIOS
-from discreet.studies.muehl.votes import MNIST, plain
-from discreet.studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
+from discreet.noise.distribution import Floats
+from discreet_studies.checks import Claims
+from discreet_studies.personalized_pate.labels import needed
+from discreet_studies.personalized_pate.reference_values import BEST_ORDERS, BEST_ORDERS_AT, RATIOS
+from discreet_studies.personalized_pate.run_helpers import (
+    Panel,
+    baseline,
+    copied,
+    course,
+    panel,
+    weighted,
+    weights,
+)
+from discreet_studies.personalized_pate.votes import MNIST, plain
+from discreet_studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
 
 _SHOWN = 2000  # labels in Figure 6.5
 _POINTS = 40

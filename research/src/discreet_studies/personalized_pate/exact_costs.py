@@ -6,18 +6,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.accounting.guarantee import approx
-from discreet.models.pate.assignment import UNITS
-from discreet.models.pate.costs import answer_cost
-from discreet.models.pate.exact import exact_cost
-from discreet.models.pate.plan import plan_labels
-from discreet.models.pate.published import gaussian_log_error
-from discreet.models.pate.stopping import Conversion, stop
-from discreet.noise.law import Floats
-from discreet.studies.checks import Claims
-from discreet.studies.muehl.runs import ORDERS, baseline
-from discreet.studies.muehl.stated import EXACT, REJECTED
-from discreet.studies.muehl.votes import DELTA, WORLDS, World, plain_assignment
-from discreet.studies.study import Cell, Check, Findings, Setting, Table
+from discreet.models.pate._data_dependent_cost import answer_cost
+from discreet.models.pate.aggregators import gaussian_log_error
+from discreet.models.pate.label_plan import plan_labels
+from discreet.models.pate.teacher_assignment import UNITS
+from discreet.noise.distribution import Floats
+from discreet_studies.checks import Claims
+from discreet_studies.personalized_pate.exact_divergence import exact_cost
+from discreet_studies.personalized_pate.reference_values import EXACT, REJECTED
+from discreet_studies.personalized_pate.run_helpers import ORDERS, baseline
+from discreet_studies.personalized_pate.stopping import Conversion, stop
+from discreet_studies.personalized_pate.votes import DELTA, WORLDS, World, plain_assignment
+from discreet_studies.study import Cell, Check, Findings, Setting, Table
 
 _QUERIES = 1500
 _FIXED = "fixed beforehand"

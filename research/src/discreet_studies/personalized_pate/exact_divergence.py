@@ -16,11 +16,11 @@ import scipy.special as sp
 from numpy.typing import ArrayLike
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.pate.aggregate import Confident
-from discreet.models.pate.assignment import UNITS
-from discreet.models.pate.costs import ORDERS, Diagnosis, question_costs, told_rows
+from discreet.models.pate._data_dependent_cost import ORDERS, Diagnosis, question_costs, told_rows
+from discreet.models.pate.aggregators import Confident
+from discreet.models.pate.teacher_assignment import UNITS
+from discreet.noise.distribution import Floats
 from discreet.noise.gaussian import DiscreteGaussian
-from discreet.noise.law import Floats
 
 _REACH = 11.0  # beyond it the normal density is below 1e-27 of its top
 _NODES = 100

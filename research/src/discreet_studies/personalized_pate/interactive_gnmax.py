@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import probability
+from discreet.core._validate import probability
 from discreet.core.errors import InvalidArgument
-from discreet.models.pate.aggregate import UNANSWERED, as_counts
-from discreet.models.pate.ensemble import Labels
-from discreet.models.pate.plan import LabelPlan
-from discreet.noise.bits import Bits, source_of
+from discreet.models.pate.aggregators import UNANSWERED, as_counts
+from discreet.models.pate.classifier import Labels
+from discreet.models.pate.label_plan import LabelPlan
+from discreet.noise.random_source import Bits, source_of
 
 
 def reinforced(

@@ -10,11 +10,21 @@ from itertools import pairwise
 import numpy as np
 
 from discreet.accounting.guarantee import approx
-from discreet.models.pate.calibrate import vanishing_law
-from discreet.noise.law import Floats
-from discreet.studies.checks import Claims
-from discreet.studies.muehl.faults import law
-from discreet.studies.muehl.runs import (
+from discreet.models.pate.label_plan import vanishing_law
+from discreet.noise.distribution import Floats
+from discreet_studies.checks import Claims
+from discreet_studies.personalized_pate.accounting_errors import law
+from discreet_studies.personalized_pate.reference_values import (
+    BASELINE,
+    CENSORED,
+    HIGHS,
+    LABELS,
+    PLAIN_AT_3,
+    REFERENCE_PLAIN,
+    REJECTED,
+    SHARES,
+)
+from discreet_studies.personalized_pate.run_helpers import (
     ENSEMBLES,
     SHUFFLES,
     VANISHING_RUNS,
@@ -27,18 +37,8 @@ from discreet.studies.muehl.runs import (
     vanished,
     weighted,
 )
-from discreet.studies.muehl.stated import (
-    BASELINE,
-    CENSORED,
-    HIGHS,
-    LABELS,
-    PLAIN_AT_3,
-    REFERENCE_PLAIN,
-    REJECTED,
-    SHARES,
-)
-from discreet.studies.muehl.votes import DELTA, WORLDS, World
-from discreet.studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.personalized_pate.votes import DELTA, WORLDS, World
+from discreet_studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
 
 CELLS = tuple((high, share) for high in HIGHS for share in SHARES)
 WAYS = ("upsampling", "vanishing", "weighting")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from discreet.studies.learned import learned
-from discreet.studies.study import Experiment, Plan
+from discreet_studies.optional_models import learned
+from discreet_studies.study import Experiment, Plan
 
 FILES = (
     *(f"{part}-ubyte.gz" for part in ("train-images-idx3", "train-labels-idx1",
@@ -14,7 +14,7 @@ FILES = (
 """What a folder may hold; images also without compression."""
 
 
-_HERE = "discreet.studies.muehl"
+_HERE = "discreet_studies.personalized_pate"
 
 MUEHL = Plan(
     name="muehl",

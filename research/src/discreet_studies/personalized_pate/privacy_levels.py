@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from discreet.accounting.guarantee import approx
-from discreet.models.pate.assignment import weighting
-from discreet.models.pate.calibrate import label_law
-from discreet.studies.checks import Claims
-from discreet.studies.muehl.labels import plain_counts, repetitions
-from discreet.studies.muehl.runs import panel, until
-from discreet.studies.muehl.stated import MENUS
-from discreet.studies.muehl.votes import DELTA, TEACHERS, WORLDS, plain
-from discreet.studies.study import Cell, Check, Findings, Setting, Table
+from discreet.models.pate.label_plan import label_law
+from discreet.models.pate.teacher_assignment import weighting
+from discreet_studies.checks import Claims
+from discreet_studies.personalized_pate.labels import plain_counts, repetitions
+from discreet_studies.personalized_pate.reference_values import MENUS
+from discreet_studies.personalized_pate.run_helpers import panel, until
+from discreet_studies.personalized_pate.votes import DELTA, TEACHERS, WORLDS, plain
+from discreet_studies.study import Cell, Check, Findings, Setting, Table
 
 _LAW = Claims(source="M41")
 

@@ -13,14 +13,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.accounting.guarantee import Guarantee, approx
-from discreet.models.pate.aggregate import Confident
-from discreet.models.pate.assignment import UNITS, Assignment, counted, weighting
-from discreet.models.pate.calibrate import copies, scaled
-from discreet.models.pate.published import gaussian_cost, gaussian_log_error, with_share
-from discreet.models.pate.schedule import Schedule, vanishing
-from discreet.models.pate.stopping import Conversion, Stop, stop
-from discreet.noise.law import Floats
-from discreet.studies.muehl.votes import (
+from discreet.models.pate.aggregators import (
+    Confident,
+    gaussian_cost,
+    gaussian_log_error,
+    with_share,
+)
+from discreet.models.pate.label_plan import copies, scaled
+from discreet.models.pate.teacher_assignment import (
+    UNITS,
+    Assignment,
+    Schedule,
+    counted,
+    vanishing,
+    weighting,
+)
+from discreet.noise.distribution import Floats
+from discreet_studies.personalized_pate.stopping import Conversion, Stop, stop
+from discreet_studies.personalized_pate.votes import (
     DELTA,
     TEACHERS,
     Votes,
@@ -29,7 +39,7 @@ from discreet.studies.muehl.votes import (
     plain_assignment,
     upsampled,
 )
-from discreet.studies.study import Setting
+from discreet_studies.study import Setting
 
 ORDERS: Floats = np.arange(2.0, 51.0)
 """Of the thesis."""

@@ -15,13 +15,13 @@ import numpy as np
 import scipy.special as sp
 from numpy.typing import ArrayLike
 
-from discreet.core.check import probability
+from discreet.core._validate import probability
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.models.pate.assignment import UNITS
-from discreet.models.pate.costs import answer_cost, question_cost
-from discreet.noise.bits import Bits
+from discreet.models.pate._data_dependent_cost import answer_cost, question_cost
+from discreet.models.pate.teacher_assignment import UNITS
+from discreet.noise.distribution import Floats
 from discreet.noise.gaussian import RoundedGaussian
-from discreet.noise.law import Floats
+from discreet.noise.random_source import Bits
 
 Curve: TypeAlias = Callable[[Floats], Floats]
 """Cost at one order as a function of the logarithm of the error."""

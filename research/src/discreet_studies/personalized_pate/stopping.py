@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.errors import InvalidArgument
-from discreet.models.pate.calibrate import target
-from discreet.noise.law import Floats
+from discreet.models.pate.label_plan import target
+from discreet.noise.distribution import Floats
 
 Rule: TypeAlias = Literal["discard", "reserve"]
 Conversion: TypeAlias = Literal["classic", "tight"]

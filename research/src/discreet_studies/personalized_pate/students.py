@@ -9,14 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.studies.checks import Claims
-from discreet.studies.muehl.labels import runs_of
-from discreet.studies.muehl.runs import Run, baseline, menu, until
-from discreet.studies.muehl.sets import digits
-from discreet.studies.muehl.stated import HIGHS, LABELS, SHARES, STUDENT_BASELINE, STUDENTS
-from discreet.studies.muehl.teachers import COPIES, Split, split
-from discreet.studies.muehl.votes import WORLDS, World, public_split
-from discreet.studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.checks import Claims
+from discreet_studies.personalized_pate.datasets import digits
+from discreet_studies.personalized_pate.labels import runs_of
+from discreet_studies.personalized_pate.reference_values import (
+    HIGHS,
+    LABELS,
+    SHARES,
+    STUDENT_BASELINE,
+    STUDENTS,
+)
+from discreet_studies.personalized_pate.run_helpers import Run, baseline, menu, until
+from discreet_studies.personalized_pate.teachers import COPIES, Split, split
+from discreet_studies.personalized_pate.votes import WORLDS, World, public_split
+from discreet_studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
 
 _TABLES = {"MNIST": "Table 6.6", "Adult": "Table 6.7"}
 _ROWS = 4000

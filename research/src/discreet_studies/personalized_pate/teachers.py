@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from discreet.studies.muehl.sets import DataSet
+from discreet_studies.personalized_pate.datasets import DataSet
 
 COPIES = 6
 """Turned and shifted copies of an image."""

@@ -11,18 +11,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.conversion import renyi_epsilon
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.personal import PersonalGuarantee, personal
+from discreet.accounting.personalized import PersonalGuarantee, personal
 from discreet.core import events
-from discreet.core.check import non_negative, probability
+from discreet.core._rational import Number, rational, round_down
+from discreet.core._validate import non_negative, probability
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.core.exact import Number, rational, round_down
 from discreet.core.relation import Relation
-from discreet.models.pate.aggregate import UNANSWERED, Confident, as_counts
-from discreet.models.pate.assignment import UNITS, Assignment, counted
-from discreet.models.pate.costs import log_error
-from discreet.models.pate.ensemble import Labels
-from discreet.models.pate.smooth import CostRelease, place, votes_bound, votes_curve
-from discreet.noise.bits import Bits, source_of
+from discreet.models.pate._data_dependent_cost import log_error
+from discreet.models.pate.aggregators import UNANSWERED, Confident, as_counts
+from discreet.models.pate.classifier import Labels
+from discreet.models.pate.teacher_assignment import UNITS, Assignment, counted
+from discreet.noise.random_source import Bits, source_of
+from discreet_studies.personalized_pate.smooth_cost import (
+    CostRelease,
+    place,
+    votes_bound,
+    votes_curve,
+)
 
 _UP = Fraction(1 + 10**9, 10**9)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.models.pate.search import expected
-from discreet.studies.checks import Claims
-from discreet.studies.muehl.runs import baseline, panel
-from discreet.studies.muehl.sets import digits
-from discreet.studies.muehl.stated import REJECTED, TEACHERS, VOTED
-from discreet.studies.muehl.teachers import COPIES, KernelRidge, split
-from discreet.studies.muehl.votes import MNIST, WORLDS, World, plain, plain_assignment
-from discreet.studies.study import Cell, Check, Findings, Setting, Table
+from discreet.models.pate._tune_aggregator import expected
+from discreet_studies.checks import Claims
+from discreet_studies.personalized_pate.datasets import digits
+from discreet_studies.personalized_pate.reference_values import REJECTED, TEACHERS, VOTED
+from discreet_studies.personalized_pate.run_helpers import baseline, panel
+from discreet_studies.personalized_pate.teachers import COPIES, KernelRidge, split
+from discreet_studies.personalized_pate.votes import MNIST, WORLDS, World, plain, plain_assignment
+from discreet_studies.study import Cell, Check, Findings, Setting, Table
 
 _SOURCE = "Section 6.3.1, Figure 6.2"
 

@@ -8,19 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.models.pate.assignment import Assignment, counted, weighting
-from discreet.models.pate.calibrate import sensitivities
-from discreet.models.pate.ensemble import Labels, published
-from discreet.models.pate.plan import LabelPlan, plan_labels
-from discreet.models.pate.search import expected, search_rule
-from discreet.models.pate.two_classes import BitPlan, plan_bits
-from discreet.noise.bits import seeded
-from discreet.studies.checks import Claims
-from discreet.studies.muehl.runs import menu, weights
-from discreet.studies.muehl.stated import LABELS
-from discreet.studies.muehl.students import accuracy
-from discreet.studies.muehl.teachers import COPIES
-from discreet.studies.muehl.votes import (
+from discreet.models.pate._tune_aggregator import expected, search_rule
+from discreet.models.pate.binary_labels import BitPlan, plan_bits
+from discreet.models.pate.classifier import Labels, published
+from discreet.models.pate.label_plan import LabelPlan, plan_labels, sensitivities
+from discreet.models.pate.teacher_assignment import Assignment, counted, weighting
+from discreet.noise.random_source import seeded
+from discreet_studies.checks import Claims
+from discreet_studies.personalized_pate.reference_values import LABELS
+from discreet_studies.personalized_pate.run_helpers import menu, weights
+from discreet_studies.personalized_pate.students import accuracy
+from discreet_studies.personalized_pate.teachers import COPIES
+from discreet_studies.personalized_pate.votes import (
     DELTA,
     TEACHERS,
     WORLDS,
@@ -30,7 +29,7 @@ from discreet.studies.muehl.votes import (
     plain,
     public_split,
 )
-from discreet.studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
 
 MORE = 1.4
 """Labels over those of the thesis's rule, at least."""

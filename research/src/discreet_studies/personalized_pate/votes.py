@@ -19,13 +19,13 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.models.pate.aggregate import Confident
-from discreet.models.pate.assignment import Assignment, upsampling, weighting
-from discreet.models.pate.ensemble import PrivateEnsemble
-from discreet.models.pate.simulate import simulate_votes
-from discreet.studies.muehl import sets
-from discreet.studies.muehl.teachers import COPIES, Split, split
-from discreet.studies.study import Setting
+from discreet.models.pate._tune_aggregator import simulate_votes
+from discreet.models.pate.aggregators import Confident
+from discreet.models.pate.classifier import PrivateEnsemble
+from discreet.models.pate.teacher_assignment import Assignment, upsampling, weighting
+from discreet_studies.personalized_pate import datasets as sets
+from discreet_studies.personalized_pate.teachers import COPIES, Split, split
+from discreet_studies.study import Setting
 
 TEACHERS = 250
 DELTA = 1e-5

@@ -11,10 +11,10 @@ from discreet.accounting import conversion
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.events import GaussianNoise, LaplaceNoise
 from discreet.core.relation import Relation
-from discreet.studies.biswal_inference import stated
-from discreet.studies.biswal_inference.coverage import classical_deviation
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.checks import Claims
+from discreet_studies.private_inference import reference_values as stated
+from discreet_studies.private_inference.interval_coverage import classical_deviation
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _COLUMNS = ("classical", "zCDP, as_text", "zCDP, corrected", "zCDP, best conversion", "exact")
 _TWICE = (

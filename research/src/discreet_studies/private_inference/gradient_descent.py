@@ -8,7 +8,8 @@ import numpy as np
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core.events import GaussianNoise
-from discreet.studies.biswal_inference.methods import (
+from discreet_studies.checks import Claims
+from discreet_studies.private_inference.methods import (
     DELTA,
     METHODS,
     Data,
@@ -22,8 +23,7 @@ from discreet.studies.biswal_inference.methods import (
     thesis,
     tuned,
 )
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _SIZES = (10, 100, 1000)
 _OURS = "our estimator, as it is"

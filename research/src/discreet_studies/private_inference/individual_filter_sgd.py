@@ -12,11 +12,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.core.errors import InvalidArgument
-from discreet.models.sgd.features import FEATURE_BITS, Steps, squared_norms
-from discreet.models.sgd.objectives import Floats
-from discreet.models.sgd.slopes import Grid, whole_slopes
-from discreet.models.sgd.train import RANGE, Descent, follow, rounded_parameters
-from discreet.noise.bits import Bits
+from discreet.models.dp_sgd.losses import Floats
+from discreet.models.dp_sgd.train import (
+    FEATURE_BITS,
+    RANGE,
+    Descent,
+    Grid,
+    Steps,
+    follow,
+    rounded_parameters,
+    squared_norms,
+    whole_slopes,
+)
+from discreet.noise.random_source import Bits
 
 # Squared lengths are counted in units of 2**20 square steps, rounded up: a full step is 2**40 of
 # them, and 2**20 full steps fit 64 bits.

@@ -10,12 +10,12 @@ import numpy as np
 from scipy.special import ndtr
 
 from discreet.accounting.conversion import classical_sigma, gaussian_delta, gaussian_sigma
-from discreet.noise.law import Floats
-from discreet.queries.intervals.coverage import Draw, coverage
-from discreet.queries.intervals.mean import mean_interval
-from discreet.studies.biswal_inference import stated
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.intervals._coverage import Draw, coverage
+from discreet.intervals._mean import mean_interval
+from discreet.noise.distribution import Floats
+from discreet_studies.checks import Claims
+from discreet_studies.private_inference import reference_values as stated
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _GAMMA = stated.ALPHA / 10
 _CELLS = 4_000_000

@@ -7,12 +7,12 @@ import math
 import numpy as np
 
 from discreet.accounting.conversion import gaussian_sigma
-from discreet.noise.law import Floats
-from discreet.queries.intervals.law import normal_laplace
-from discreet.studies.biswal_inference import stated
-from discreet.studies.biswal_inference.coverage import samples, textbook_noise
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.intervals.interval import normal_laplace
+from discreet.noise.distribution import Floats
+from discreet_studies.checks import Claims
+from discreet_studies.private_inference import reference_values as stated
+from discreet_studies.private_inference.interval_coverage import samples, textbook_noise
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _NOISES = ("Laplace", "classical Gaussian", "exact Gaussian", "none")
 

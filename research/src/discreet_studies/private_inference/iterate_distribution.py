@@ -14,9 +14,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count, positive
+from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.models.sgd.schedule import Floats, positives
+from discreet.models.dp_sgd._laplace_rates import Floats, positives
 
 Gradient: TypeAlias = Callable[[Floats], Floats]
 """Of one record, at every point of a grid."""

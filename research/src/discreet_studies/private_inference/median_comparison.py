@@ -9,13 +9,13 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.core.relation import Relation
-from discreet.leakage.published_laws import laplace_delta
-from discreet.mechanisms.quantile import private_quantile
-from discreet.noise.law import Floats
-from discreet.studies.biswal_inference.stated import Mode
-from discreet.studies.biswal_mechanisms.ages import ages
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.mechanisms.quantiles import private_quantile
+from discreet.noise.distribution import Floats
+from discreet_studies.audits.published_distributions import laplace_delta
+from discreet_studies.checks import Claims
+from discreet_studies.noise_mechanisms.disclosure_control import ages
+from discreet_studies.private_inference.reference_values import Mode
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _WIDTH = 110.0
 _EPSILON = 1.0

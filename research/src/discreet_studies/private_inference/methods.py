@@ -10,15 +10,14 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import expit
 
-from discreet.models.sgd.classifier import PrivateLogisticRegression
-from discreet.models.sgd.laplace import GradientBound, final_noise_scale
-from discreet.models.sgd.objectives import Logistic
-from discreet.models.sgd.published import PublishedLaplaceDescent
-from discreet.models.sgd.reference import Runs, minimiser, simulate
-from discreet.models.sgd.schedule import PowerSchedule
-from discreet.noise.bits import seeded
-from discreet.noise.law import Floats
-from discreet.studies.study import Setting
+from discreet.models.dp_sgd._laplace_rates import GradientBound, PowerSchedule, final_noise_scale
+from discreet.models.dp_sgd.convergence import Runs, minimiser, simulate
+from discreet.models.dp_sgd.estimators import PrivateLogisticRegression
+from discreet.models.dp_sgd.losses import Logistic
+from discreet.noise.distribution import Floats
+from discreet.noise.random_source import seeded
+from discreet_studies.private_inference.published_sgd import PublishedLaplaceDescent
+from discreet_studies.study import Setting
 
 EPSILON = 1.0
 DELTA = 1e-6

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from discreet.studies.biswal_inference.calibration import calibrations, compositions
-from discreet.studies.biswal_inference.coverage import coverages
-from discreet.studies.biswal_inference.figures import figures
-from discreet.studies.biswal_inference.medians import medians
-from discreet.studies.biswal_inference.series import vectors
-from discreet.studies.biswal_inference.variances import variances
-from discreet.studies.biswal_inference.widths import widths
-from discreet.studies.learned import learned
-from discreet.studies.study import Experiment, Plan
+from discreet_studies.optional_models import learned
+from discreet_studies.private_inference.calibration import calibrations, compositions
+from discreet_studies.private_inference.interval_coverage import coverages
+from discreet_studies.private_inference.interval_widths import widths
+from discreet_studies.private_inference.median_comparison import medians
+from discreet_studies.private_inference.series_figures import figures
+from discreet_studies.private_inference.series_leakage import vectors
+from discreet_studies.private_inference.variance_comparison import variances
+from discreet_studies.study import Experiment, Plan
 
-_HERE = "discreet.studies.biswal_inference"
+_HERE = "discreet_studies.private_inference"
 
 BISWAL_INFERENCE = Plan(
     name="biswal-inference",

@@ -13,10 +13,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from discreet.accounting.conversion import gaussian_epsilon
-from discreet.core.check import count, positive, probability
+from discreet.audit.series._leakage import largest
+from discreet.audit.series.model import VAR, Floats
+from discreet.core._validate import count, positive, probability
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.leakage.series.model import VAR, Floats
-from discreet.leakage.series.signs import largest
 
 Mode: TypeAlias = Literal["as_text", "corrected"]
 Scenario: TypeAlias = Literal["A1+N2", "A1+N3", "A2+N1", "A3+N3", "A4+N3"]

@@ -12,13 +12,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count, positive
+from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.models.sgd.convergence import SECOND_MOMENT, Problem
-from discreet.models.sgd.laplace import noise_scales
-from discreet.models.sgd.objectives import Objective
-from discreet.models.sgd.reference import Runs, simulate
-from discreet.models.sgd.schedule import Floats, PowerSchedule, positives
+from discreet.models.dp_sgd._laplace_rates import Floats, PowerSchedule, noise_scales, positives
+from discreet.models.dp_sgd.convergence import SECOND_MOMENT, Problem, Runs, simulate
+from discreet.models.dp_sgd.losses import Objective
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.models.sgd.laplace import noise_scales
-from discreet.models.sgd.marginal import affine_loss, density, largest_loss
-from discreet.models.sgd.schedule import PowerSchedule
-from discreet.models.sgd.trajectory import Costs, average_loss, costs, harmonic
-from discreet.noise.law import Floats
-from discreet.studies.biswal_inference import stated
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.models.dp_sgd._laplace_rates import PowerSchedule, noise_scales
+from discreet.noise.distribution import Floats
+from discreet_studies.checks import Claims
+from discreet_studies.private_inference import reference_values as stated
+from discreet_studies.private_inference.iterate_distribution import (
+    affine_loss,
+    density,
+    largest_loss,
+)
+from discreet_studies.private_inference.trajectory_cost import Costs, average_loss, costs, harmonic
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _DELTA = 1e-6
 _DIAMETER = 2.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.report.chart import Axis, Curve
-from discreet.report.panels import Lines, save
+from discreet.report.drawing.line_chart import Axis, Curve
+from discreet.report.drawing.panel import Lines, save
 
 if TYPE_CHECKING:  # models need scikit-learn, which is an extra
-    from discreet.models.sgd.analysis import Analysis
+    from discreet.models.dp_sgd.schedule_analysis import Analysis
 
 _TERMS = {
     "distance": "distance still to go",

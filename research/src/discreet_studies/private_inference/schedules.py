@@ -6,23 +6,25 @@ import math
 
 import numpy as np
 
-from discreet.models.sgd.convergence import Problem, bound, problem
-from discreet.models.sgd.laplace import noise_scales
-from discreet.models.sgd.objectives import Squared
-from discreet.models.sgd.published import bound_as_published, noise_vanishes_as_published
-from discreet.models.sgd.reference import minimiser, simulate
-from discreet.models.sgd.schedule import (
+from discreet.models.dp_sgd._laplace_rates import (
     Exponents,
     PowerSchedule,
     best_gaussian_sigmas,
     best_steps,
     measured_exponents,
+    noise_scales,
     sums,
 )
-from discreet.noise.law import Floats
-from discreet.studies.biswal_inference import stated
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.models.dp_sgd.convergence import Problem, bound, minimiser, problem, simulate
+from discreet.models.dp_sgd.losses import Squared
+from discreet.noise.distribution import Floats
+from discreet_studies.checks import Claims
+from discreet_studies.private_inference import reference_values as stated
+from discreet_studies.private_inference.published_sgd import (
+    bound_as_published,
+    noise_vanishes_as_published,
+)
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _STEPS = 100_000
 _TERMS = ("distance", "variance", "noise")

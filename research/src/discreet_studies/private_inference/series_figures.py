@@ -8,8 +8,11 @@ from typing import Literal
 import numpy as np
 
 from discreet.accounting.conversion import gaussian_delta, gaussian_epsilon
-from discreet.leakage.series.model import VAR
-from discreet.leakage.series.published import (
+from discreet.audit.series.model import VAR
+from discreet.noise.distribution import Floats
+from discreet_studies.checks import Claims
+from discreet_studies.private_inference import reference_values as stated
+from discreet_studies.private_inference.published_series import (
     Claim,
     Scenario,
     adjusted_epsilon,
@@ -17,11 +20,8 @@ from discreet.leakage.series.published import (
     noise_std,
     total_dependence,
 )
-from discreet.noise.law import Floats
-from discreet.studies.biswal_inference import stated
-from discreet.studies.biswal_inference.stated import Mode
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.private_inference.reference_values import Mode
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _PEOPLE = 2
 _DELTA = 0.05

@@ -7,15 +7,15 @@ import math
 import numpy as np
 
 from discreet.accounting.conversion import gaussian_epsilon
-from discreet.leakage.series import VAR, cell, cells, everyone, leakage, releases, row
-from discreet.leakage.series.brute import factor
-from discreet.leakage.series.published import claim, noise_std
-from discreet.leakage.series.threat import Known, Releases, Secret
-from discreet.noise.bits import seeded
-from discreet.noise.law import Floats
-from discreet.studies.biswal_inference import stated
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.audit.series import VAR, cell, cells, everyone, leakage, releases, row
+from discreet.audit.series._leakage import factor
+from discreet.audit.series.threat_model import Known, Releases, Secret
+from discreet.noise.distribution import Floats
+from discreet.noise.random_source import seeded
+from discreet_studies.checks import Claims
+from discreet_studies.private_inference import reference_values as stated
+from discreet_studies.private_inference.published_series import claim, noise_std
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _PEOPLE = 2
 _DELTA = 0.05

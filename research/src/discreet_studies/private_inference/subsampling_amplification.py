@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from discreet.accounting.conversion import UP
-from discreet.core import check
+from discreet.core import _validate as check
 
 
 def poisson(epsilon: float, *, delta: float = 0.0, rate: float) -> tuple[float, float]:

@@ -16,11 +16,15 @@ from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import count, positive
+from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
-from discreet.models.sgd.laplace import GradientBound, marginal_epsilons, noise_scales
-from discreet.models.sgd.schedule import positives
+from discreet.models.dp_sgd._laplace_rates import (
+    GradientBound,
+    marginal_epsilons,
+    noise_scales,
+    positives,
+)
 
 
 def trajectory(

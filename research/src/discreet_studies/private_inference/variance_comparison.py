@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from discreet.noise.law import Floats
-from discreet.queries.intervals.compare import central_and_local
-from discreet.studies.biswal_inference import stated
-from discreet.studies.checks import Claims
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.intervals.central_vs_local import central_and_local
+from discreet.noise.distribution import Floats
+from discreet_studies.checks import Claims
+from discreet_studies.private_inference import reference_values as stated
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _ROWS = (5, 50, 659)
 _FOURTH = 1 / 80

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.noise.law import Floats, Ints
-from discreet.queries.ranges import blocks
-from discreet.studies.friis.cover import cover, height, starts
+from discreet.noise.distribution import Floats, Ints
+from discreet.ranges.strategies import hierarchical as blocks
+from discreet_studies.range_queries.tree_cover import cover, height, starts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from discreet.leakage import ranges
-from discreet.studies.checks import Claims
-from discreet.studies.friis import stated
-from discreet.studies.friis.counts import visits
-from discreet.studies.friis.cover import height
-from discreet.studies.friis.local_model import published, response
-from discreet.studies.study import Check, Findings, Setting, Table
+from discreet.audit.cases import _range_outputs as ranges
+from discreet_studies.checks import Claims
+from discreet_studies.range_queries import reference_values as stated
+from discreet_studies.range_queries.example_counts import visits
+from discreet_studies.range_queries.local_model import published, response
+from discreet_studies.range_queries.tree_cover import height
+from discreet_studies.study import Check, Findings, Setting, Table
 
 _SCALE = Claims(
     source="M2",

@@ -12,18 +12,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from discreet.mechanisms.local.oracle import Oracle
-from discreet.mechanisms.local.randomiser import Randomiser
-from discreet.noise.bits import Bits
-from discreet.noise.law import Floats, Ints
-from discreet.queries.ranges.domain import Domain, integers
-from discreet.queries.ranges.local.haar import HaarTree
-from discreet.queries.ranges.local.optimise import optimal_tree
-from discreet.queries.ranges.local.tree import Tree
-from discreet.queries.ranges.workload import Lengths
-from discreet.studies.checks import Claims
-from discreet.studies.friis.cover import running
-from discreet.studies.study import Check
+from discreet.local.oracles.base import Oracle
+from discreet.local.randomizer import Randomiser
+from discreet.local.ranges.haar import HaarTree
+from discreet.local.ranges.hierarchical import Tree
+from discreet.local.ranges.plan import optimal_tree
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits
+from discreet.ranges.domain import Domain, integers
+from discreet.ranges.workload import Lengths
+from discreet_studies.checks import Claims
+from discreet_studies.range_queries.tree_cover import running
+from discreet_studies.study import Check
 
 Structure: TypeAlias = Tree | HaarTree
 ALL = Lengths(name="all ranges")

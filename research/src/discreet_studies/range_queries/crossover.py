@@ -6,11 +6,13 @@ import math
 
 import numpy as np
 
-from discreet.noise.law import Floats
-from discreet.studies.checks import Claims
-from discreet.studies.friis import central_model, house, stated
-from discreet.studies.friis.cover import height
-from discreet.studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
+from discreet.noise.distribution import Floats
+from discreet_studies.checks import Claims
+from discreet_studies.range_queries import central_model
+from discreet_studies.range_queries import discreet_results as house
+from discreet_studies.range_queries import reference_values as stated
+from discreet_studies.range_queries.tree_cover import height
+from discreet_studies.study import Cell, Check, Figure, Findings, Line, Setting, Table
 
 _SAMPLED = "How the ranges were chosen is not stated; here is the length over all ranges."
 

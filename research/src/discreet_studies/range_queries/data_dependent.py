@@ -7,19 +7,20 @@ import math
 import numpy as np
 from scipy import stats
 
-from discreet.mechanisms.local.frequencies import Frequencies
-from discreet.mechanisms.local.wave import square_wave
-from discreet.noise.bits import Bits, seeded
-from discreet.noise.law import Floats, Ints
-from discreet.queries.ranges.local.adaptive import Adaptive, adaptive
-from discreet.queries.ranges.local.optimise import optimal_tree
-from discreet.queries.ranges.local.release import LocalRanges
-from discreet.queries.ranges.local.tree import tree
-from discreet.studies.checks import Claims
-from discreet.studies.friis import clients, stated
-from discreet.studies.friis.clients import ALL
-from discreet.studies.friis.cover import running
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.local.oracles.base import Frequencies
+from discreet.local.ranges.adaptive import Adaptive, adaptive
+from discreet.local.ranges.hierarchical import tree
+from discreet.local.ranges.plan import optimal_tree
+from discreet.local.ranges.release import LocalRanges
+from discreet.local.square_wave import square_wave
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits, seeded
+from discreet_studies.checks import Claims
+from discreet_studies.range_queries import client_reports as clients
+from discreet_studies.range_queries import reference_values as stated
+from discreet_studies.range_queries.client_reports import ALL
+from discreet_studies.range_queries.tree_cover import running
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _CELLS = 256
 _USERS = 100_000

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from discreet.mechanisms.local.oracle import Oracle
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.unary import oue
-from discreet.noise.bits import seeded
-from discreet.noise.law import Floats, Ints
-from discreet.queries.ranges.local.tree import flat, tree
-from discreet.studies.checks import Claims, explained
-from discreet.studies.friis import clients, simulation, stated
-from discreet.studies.friis.counts import PER_DAY, even, visits
-from discreet.studies.friis.local_model import Flat, LocalModel, Unary, response, rmse
-from discreet.studies.friis.short import local_models
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.local.oracles.base import Oracle
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.oracles.unary_encoding import oue
+from discreet.local.ranges.hierarchical import flat, tree
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import seeded
+from discreet_studies.checks import Claims, explained
+from discreet_studies.range_queries import client_reports as clients
+from discreet_studies.range_queries import reference_values as stated
+from discreet_studies.range_queries import simulation
+from discreet_studies.range_queries.example_counts import PER_DAY, even, visits
+from discreet_studies.range_queries.local_model import Flat, LocalModel, Unary, response, rmse
+from discreet_studies.range_queries.short_ranges import local_models
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _DOMAIN = 256
 _DAYS, _LENGTH = 512, 35

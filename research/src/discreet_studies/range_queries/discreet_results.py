@@ -7,18 +7,16 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.core.relation import Relation
-from discreet.noise.bits import Bits
-from discreet.noise.law import Floats, Ints
-from discreet.queries.budget import Budget
-from discreet.queries.ranges.blocks import Blocks
-from discreet.queries.ranges.design import RangeDesign
-from discreet.queries.ranges.domain import integers
-from discreet.queries.ranges.noise import Price
-from discreet.queries.ranges.optimise import optimal_blocks
-from discreet.queries.ranges.strategy import Contribution
-from discreet.queries.ranges.workload import Lengths, Workload
-from discreet.studies.friis.central_model import Linear
-from discreet.studies.friis.cover import running
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits
+from discreet.query.budget import Budget
+from discreet.ranges._strategy_design import RangeDesign
+from discreet.ranges.domain import integers
+from discreet.ranges.strategies.base import Contribution, Price
+from discreet.ranges.strategies.hierarchical import Blocks, optimal_blocks
+from discreet.ranges.workload import Lengths, Workload
+from discreet_studies.range_queries.central_model import Linear
+from discreet_studies.range_queries.tree_cover import running
 
 
 def designed(structure: Blocks, *, epsilon: float) -> RangeDesign:

@@ -11,7 +11,7 @@ from datetime import date, timedelta
 
 import numpy as np
 
-from discreet.noise.law import Floats, Ints
+from discreet.noise.distribution import Floats, Ints
 
 SEED = 775147
 """The number of the library."""

@@ -6,16 +6,25 @@ import math
 
 import numpy as np
 
-from discreet.noise.bits import seeded
-from discreet.noise.law import Floats, Ints
-from discreet.queries.ranges import blocks
-from discreet.studies.births import births
-from discreet.studies.checks import Claims, explained
-from discreet.studies.friis import central_model, house, simulation, stated
-from discreet.studies.friis.counts import even, visits
-from discreet.studies.friis.cover import starts
-from discreet.studies.friis.local_model import Flat, LocalModel, Unary, published, response, rmse
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import seeded
+from discreet.ranges.strategies import hierarchical as blocks
+from discreet_studies.checks import Claims, explained
+from discreet_studies.public_data import births
+from discreet_studies.range_queries import central_model, simulation
+from discreet_studies.range_queries import discreet_results as house
+from discreet_studies.range_queries import reference_values as stated
+from discreet_studies.range_queries.example_counts import even, visits
+from discreet_studies.range_queries.local_model import (
+    Flat,
+    LocalModel,
+    Unary,
+    published,
+    response,
+    rmse,
+)
+from discreet_studies.range_queries.tree_cover import starts
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _LINEAR = (
     "The thesis calls the error linear in the length, all R^2 at least .9715. The variance is; the "

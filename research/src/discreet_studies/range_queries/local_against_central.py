@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from discreet.studies.births import births
-from discreet.studies.checks import Claims
-from discreet.studies.friis import central_model, stated
-from discreet.studies.friis.counts import even
-from discreet.studies.friis.local_model import rmse
-from discreet.studies.friis.short import local_models
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet_studies.checks import Claims
+from discreet_studies.public_data import births
+from discreet_studies.range_queries import central_model
+from discreet_studies.range_queries import reference_values as stated
+from discreet_studies.range_queries.example_counts import even
+from discreet_studies.range_queries.local_model import rmse
+from discreet_studies.range_queries.short_ranges import local_models
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 
 def local_against_central(setting: Setting) -> Findings:

@@ -15,8 +15,15 @@ from typing import Protocol
 
 import numpy as np
 
-from discreet.noise.law import Floats, Ints
-from discreet.studies.friis.cover import Runs, cover, height, level_counts, running, starts
+from discreet.noise.distribution import Floats, Ints
+from discreet_studies.range_queries.tree_cover import (
+    Runs,
+    cover,
+    height,
+    level_counts,
+    running,
+    starts,
+)
 
 
 class Oracle(Protocol):

@@ -6,22 +6,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from discreet.mechanisms.local.oracle import Oracle
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.unary import oue
-from discreet.noise.bits import seeded
-from discreet.noise.law import Ints
-from discreet.queries.ranges.local.haar import haar
-from discreet.queries.ranges.local.optimise import best_shares, optimal_tree
-from discreet.queries.ranges.local.tree import Tree, flat, tree
-from discreet.queries.ranges.strategy import rounded_shares
-from discreet.studies.checks import Claims
-from discreet.studies.friis import central_model, clients, stated
-from discreet.studies.friis.clients import ALL
-from discreet.studies.friis.counts import even
-from discreet.studies.friis.cover import height, starts
-from discreet.studies.friis.local_model import Levels, Unary
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.local.oracles.base import Oracle
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.oracles.unary_encoding import oue
+from discreet.local.ranges.haar import haar
+from discreet.local.ranges.hierarchical import Tree, flat, tree
+from discreet.local.ranges.plan import best_shares, optimal_tree
+from discreet.noise.distribution import Ints
+from discreet.noise.random_source import seeded
+from discreet.ranges.strategies.base import rounded_shares
+from discreet_studies.checks import Claims
+from discreet_studies.range_queries import central_model
+from discreet_studies.range_queries import client_reports as clients
+from discreet_studies.range_queries import reference_values as stated
+from discreet_studies.range_queries.client_reports import ALL
+from discreet_studies.range_queries.example_counts import even
+from discreet_studies.range_queries.local_model import Levels, Unary
+from discreet_studies.range_queries.tree_cover import height, starts
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _PER_CELL = 50
 _RANGES = 100

@@ -6,15 +6,17 @@ import math
 
 import numpy as np
 
-from discreet.noise.bits import seeded
-from discreet.queries.ranges import blocks
-from discreet.studies.births import births
-from discreet.studies.checks import Claims
-from discreet.studies.friis import central_model, house, simulation, stated
-from discreet.studies.friis.counts import even
-from discreet.studies.friis.local_model import rmse
-from discreet.studies.friis.short import local_models
-from discreet.studies.study import Check, Findings, Setting, Table
+from discreet.noise.random_source import seeded
+from discreet.ranges.strategies import hierarchical as blocks
+from discreet_studies.checks import Claims
+from discreet_studies.public_data import births
+from discreet_studies.range_queries import central_model, simulation
+from discreet_studies.range_queries import discreet_results as house
+from discreet_studies.range_queries import reference_values as stated
+from discreet_studies.range_queries.example_counts import even
+from discreet_studies.range_queries.local_model import rmse
+from discreet_studies.range_queries.short_ranges import local_models
+from discreet_studies.study import Check, Findings, Setting, Table
 
 _CELLS = tuple(stated.CENTRAL_LONG)
 _CENTRAL = ("flat", "as coded", "root", "no root", "inference", "inference, no root")

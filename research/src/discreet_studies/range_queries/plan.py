@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from discreet.studies.friis.by_data import by_data
-from discreet.studies.friis.counts import SEED
-from discreet.studies.friis.crossover import crossover
-from discreet.studies.friis.flat import central_flat, local_flat
-from discreet.studies.friis.ladder import trust
-from discreet.studies.friis.local_tables import all_ranges
-from discreet.studies.friis.long import long_ranges
-from discreet.studies.friis.ours import same_experiments
-from discreet.studies.friis.promises import promises
-from discreet.studies.friis.sanity import sanity
-from discreet.studies.friis.short import central_short, local_short
-from discreet.studies.friis.trees import central_tree, local_tree
-from discreet.studies.friis.trust import local_against_central
-from discreet.studies.study import Experiment, Plan
+from discreet_studies.range_queries.claimed_guarantees import promises
+from discreet_studies.range_queries.crossover import crossover
+from discreet_studies.range_queries.data_dependent import by_data
+from discreet_studies.range_queries.discreet_reports import same_experiments
+from discreet_studies.range_queries.example_counts import SEED
+from discreet_studies.range_queries.flat_histogram import central_flat, local_flat
+from discreet_studies.range_queries.local_against_central import local_against_central
+from discreet_studies.range_queries.local_tables import all_ranges
+from discreet_studies.range_queries.long_ranges import long_ranges
+from discreet_studies.range_queries.sanity import sanity
+from discreet_studies.range_queries.short_ranges import central_short, local_short
+from discreet_studies.range_queries.trees import central_tree, local_tree
+from discreet_studies.range_queries.trust_models import trust
+from discreet_studies.study import Experiment, Plan
 
 FRIIS = Plan(
     name="friis",

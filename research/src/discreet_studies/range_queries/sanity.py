@@ -7,15 +7,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.noise.bits import seeded
+from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.law import Floats, Ints
-from discreet.queries.ranges import blocks
-from discreet.studies.checks import MOST_SIMULATED, Claims
-from discreet.studies.friis import central_model, house
-from discreet.studies.friis.counts import total_law, visits
-from discreet.studies.friis.local_model import Flat, Levels, LocalModel, published
-from discreet.studies.study import Check, Figure, Findings, Line, Setting
+from discreet.noise.random_source import seeded
+from discreet.ranges.strategies import hierarchical as blocks
+from discreet_studies.checks import MOST_SIMULATED, Claims
+from discreet_studies.range_queries import central_model
+from discreet_studies.range_queries import discreet_results as house
+from discreet_studies.range_queries.example_counts import total_law, visits
+from discreet_studies.range_queries.local_model import Flat, Levels, LocalModel, published
+from discreet_studies.study import Check, Figure, Findings, Line, Setting
 
 _DAYS, _LENGTH, _FIRST = 256, 24, 100
 _STRUCTURES = 100

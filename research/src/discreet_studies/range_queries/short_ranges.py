@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import math
 
-from discreet.noise.law import Ints
-from discreet.studies.births import births
-from discreet.studies.checks import Claims
-from discreet.studies.friis import central_model, simulation, stated
-from discreet.studies.friis.counts import even, visits
-from discreet.studies.friis.local_model import Flat, Levels, LocalModel, Unary, published, rmse
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.noise.distribution import Ints
+from discreet_studies.checks import Claims
+from discreet_studies.public_data import births
+from discreet_studies.range_queries import central_model, simulation
+from discreet_studies.range_queries import reference_values as stated
+from discreet_studies.range_queries.example_counts import even, visits
+from discreet_studies.range_queries.local_model import (
+    Flat,
+    Levels,
+    LocalModel,
+    Unary,
+    published,
+    rmse,
+)
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _SAMPLED = (
     "Printed from simulated structures and sampled ranges; here is the exact mean over all ranges "

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from discreet.noise.law import Floats, Ints
-from discreet.studies.checks import Claims
-from discreet.studies.friis.central_model import Linear, simulate
-from discreet.studies.friis.cover import starts
-from discreet.studies.friis.local_model import LocalModel
-from discreet.studies.study import Check
+from discreet.noise.distribution import Floats, Ints
+from discreet_studies.checks import Claims
+from discreet_studies.range_queries.central_model import Linear, simulate
+from discreet_studies.range_queries.local_model import LocalModel
+from discreet_studies.range_queries.tree_cover import starts
+from discreet_studies.study import Check
 
 RANGES = 100
 """Random ranges asked of each structure, as in the thesis."""

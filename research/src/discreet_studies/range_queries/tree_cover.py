@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.noise.law import Floats, Ints
+from discreet.noise.distribution import Floats, Ints
 
 Number = TypeVar("Number", np.int64, np.float64)
 

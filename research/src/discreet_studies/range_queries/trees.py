@@ -6,12 +6,13 @@ import math
 
 import numpy as np
 
-from discreet.noise.law import Floats
-from discreet.studies.checks import Claims, explained
-from discreet.studies.friis import central_model, simulation, stated
-from discreet.studies.friis.counts import even, visits
-from discreet.studies.friis.local_model import Levels, LocalModel, Unary, published, rmse
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.noise.distribution import Floats
+from discreet_studies.checks import Claims, explained
+from discreet_studies.range_queries import central_model, simulation
+from discreet_studies.range_queries import reference_values as stated
+from discreet_studies.range_queries.example_counts import even, visits
+from discreet_studies.range_queries.local_model import Levels, LocalModel, Unary, published, rmse
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _DAYS, _LENGTH = 512, 35
 _SAMPLED = (

@@ -7,22 +7,23 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.accounting import randomisers
+from discreet.accounting import shuffle as randomisers
 from discreet.accounting.guarantee import Guarantee
 from discreet.accounting.shuffle import Parts, closed_form
 from discreet.core.events import Pure
 from discreet.core.relation import Relation
-from discreet.noise.bits import Bits, seeded
-from discreet.noise.law import Floats, Ints
-from discreet.queries.ranges.design import RangeDesign
-from discreet.queries.ranges.local.ladder import Ladder, trust_ladder
-from discreet.queries.ranges.local.optimise import optimal_tree
-from discreet.queries.ranges.local.tree import flat
-from discreet.studies.checks import Claims
-from discreet.studies.friis import clients, stated
-from discreet.studies.friis.clients import ALL
-from discreet.studies.friis.cover import running
-from discreet.studies.study import Check, Figure, Findings, Line, Setting, Table
+from discreet.local.ranges.hierarchical import flat
+from discreet.local.ranges.plan import optimal_tree
+from discreet.local.trust_models import Ladder, trust_ladder
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits, seeded
+from discreet.ranges._strategy_design import RangeDesign
+from discreet_studies.checks import Claims
+from discreet_studies.range_queries import client_reports as clients
+from discreet_studies.range_queries import reference_values as stated
+from discreet_studies.range_queries.client_reports import ALL
+from discreet_studies.range_queries.tree_cover import running
+from discreet_studies.study import Check, Figure, Findings, Line, Setting, Table
 
 _CELLS = 1024
 _USERS = 100_000

@@ -14,27 +14,26 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from discreet.audit import exact
+from discreet.audit.lattice_distribution import Lattice, listed
 from discreet.core.errors import InvalidArgument
-from discreet.leakage import exact
-from discreet.leakage.lattice import Lattice, listed
-from discreet.mechanisms.local.hashing import Hashing
-from discreet.mechanisms.local.histogram import SummedHistogram
-from discreet.mechanisms.local.hybrid import Hybrid
-from discreet.mechanisms.local.laplace import LocalLaplace
-from discreet.mechanisms.local.longitudinal import Memoised, MemoisedUnary
-from discreet.mechanisms.local.memoised_hashing import MemoisedHashing
-from discreet.mechanisms.local.piecewise import Piecewise
-from discreet.mechanisms.local.randomiser import Randomiser
-from discreet.mechanisms.local.response import RandomisedResponse
-from discreet.mechanisms.local.several import Several
-from discreet.mechanisms.local.subset import SubsetSelection
-from discreet.mechanisms.local.unary import ONE, Unary
-from discreet.mechanisms.local.wave import SquareWave
-from discreet.mechanisms.local.window import Window
-from discreet.queries.ranges.local.adaptive import Partition
-from discreet.queries.ranges.local.grid import LocalGrid
-from discreet.queries.ranges.local.halves import Halves
-from discreet.queries.ranges.local.layered import Layered
+from discreet.local._window_channel import Window
+from discreet.local.longitudinal import Memoised, MemoisedHashing, MemoisedUnary
+from discreet.local.means.hybrid import Hybrid
+from discreet.local.means.local_laplace import LocalLaplace
+from discreet.local.means.multidimensional import Several
+from discreet.local.means.piecewise import Piecewise
+from discreet.local.oracles.histogram_encoding import SummedHistogram
+from discreet.local.oracles.local_hashing import Hashing
+from discreet.local.oracles.randomized_response import RandomisedResponse
+from discreet.local.oracles.subset_selection import SubsetSelection
+from discreet.local.oracles.unary_encoding import ONE, Unary
+from discreet.local.randomizer import Randomiser
+from discreet.local.ranges.adaptive import Partition
+from discreet.local.ranges.haar import Halves
+from discreet.local.ranges.hierarchical import Layered
+from discreet.local.ranges.hybrid_grid import LocalGrid
+from discreet.local.square_wave import SquareWave
 
 Law: TypeAlias = dict[bytes, float]
 """The probability of each report."""

@@ -15,13 +15,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.core import check
+from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
-from discreet.noise.bits import seeded
-from discreet.queries.budget import budget
-from discreet.queries.ranges.blocks import tree
-from discreet.queries.ranges.design import RangeDesign
-from discreet.queries.ranges.domain import integers
+from discreet.noise.random_source import seeded
+from discreet.query.budget import budget
+from discreet.ranges._strategy_design import RangeDesign
+from discreet.ranges.domain import integers
+from discreet.ranges.strategies.hierarchical import tree
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]

@@ -13,10 +13,13 @@ from functools import partial
 from scipy import stats
 
 from discreet.accounting.conversion import gaussian_delta
-from discreet.leakage import exact, mistakes, partitions, variants
-from discreet.leakage.case import Case, broken_case
-from discreet.leakage.lattice import Lattice, discrete_laplace, point
-from discreet.leakage.mistakes import EPSILON, MISPRINTED, MIXED, THRESHOLD
+from discreet.audit import exact
+from discreet.audit.case import Case, broken_case
+from discreet.audit.cases import known_mistakes as mistakes
+from discreet.audit.cases import partition_selection as partitions
+from discreet.audit.cases import sparse_vector as variants
+from discreet.audit.cases.known_mistakes import EPSILON, MISPRINTED, MIXED, THRESHOLD
+from discreet.audit.lattice_distribution import Lattice, discrete_laplace, point
 
 
 def cases() -> tuple[Case, ...]:

@@ -12,36 +12,36 @@ from typing import Any
 
 import numpy as np
 
-from discreet.leakage import exact, ranges
-from discreet.leakage.case import Case, broken_case
-from discreet.leakage.local_laws import (
+from discreet.audit import exact
+from discreet.audit.case import Case, broken_case
+from discreet.audit.cases import _range_outputs as ranges
+from discreet.audit.cases._local_outputs import (
     Law,
     copies_law,
     noisy_pair,
     remembered_law,
     report_law,
 )
-from discreet.mechanisms.local.balanced import balanced
-from discreet.mechanisms.local.hashing import hadamard_response, olh
-from discreet.mechanisms.local.histogram import SummedHistogram, she
-from discreet.mechanisms.local.hybrid import hybrid
-from discreet.mechanisms.local.laplace import LocalLaplace, local_laplace
-from discreet.mechanisms.local.longitudinal import Memoised, l_osue, rappor
-from discreet.mechanisms.local.memoised_hashing import l_olh
-from discreet.mechanisms.local.piecewise import duchi, piecewise
-from discreet.mechanisms.local.randomiser import Randomiser
-from discreet.mechanisms.local.response import grr
-from discreet.mechanisms.local.several import several
-from discreet.mechanisms.local.subset import subset_selection
-from discreet.mechanisms.local.unary import oue, sue, the
-from discreet.mechanisms.local.wave import square_wave
-from discreet.noise.bits import seeded
-from discreet.queries.ranges.domain import integers
-from discreet.queries.ranges.local.adaptive import Partition
-from discreet.queries.ranges.local.grid import local_grid
-from discreet.queries.ranges.local.haar import haar
-from discreet.queries.ranges.local.heavy import HeavyHitters, heavy_hitters
-from discreet.queries.ranges.local.tree import flat, tree
+from discreet.local._heavy_hitters import HeavyHitters, heavy_hitters
+from discreet.local.longitudinal import Memoised, l_olh, l_osue, rappor
+from discreet.local.means.balanced_piecewise import balanced
+from discreet.local.means.hybrid import hybrid
+from discreet.local.means.local_laplace import LocalLaplace, local_laplace
+from discreet.local.means.multidimensional import several
+from discreet.local.means.piecewise import duchi, piecewise
+from discreet.local.oracles.histogram_encoding import SummedHistogram, she
+from discreet.local.oracles.local_hashing import hadamard_response, olh
+from discreet.local.oracles.randomized_response import grr
+from discreet.local.oracles.subset_selection import subset_selection
+from discreet.local.oracles.unary_encoding import oue, sue, the
+from discreet.local.randomizer import Randomiser
+from discreet.local.ranges.adaptive import Partition
+from discreet.local.ranges.haar import haar
+from discreet.local.ranges.hierarchical import flat, tree
+from discreet.local.ranges.hybrid_grid import local_grid
+from discreet.local.square_wave import square_wave
+from discreet.noise.random_source import seeded
+from discreet.ranges.domain import integers
 
 EPSILON = 1.0
 SAMPLES = 60_000

@@ -12,15 +12,19 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import stats
 
-from discreet.leakage import exact, lattice, outputs, partitions
-from discreet.leakage.case import Case, Draw
-from discreet.leakage.lattice import Lattice
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.gaussian import gaussian
-from discreet.mechanisms.grafted import grafted
-from discreet.mechanisms.laplace import laplace
-from discreet.mechanisms.local.response import RandomisedResponse, randomised_response
-from discreet.mechanisms.scalar import Scalar
+from discreet.audit import _outputs as outputs
+from discreet.audit import exact
+from discreet.audit import lattice_distribution as lattice
+from discreet.audit.case import Case, Draw
+from discreet.audit.cases import partition_selection as partitions
+from discreet.audit.lattice_distribution import Lattice
+from discreet.local.oracles.randomized_response import RandomisedResponse, randomised_response
+from discreet.mechanisms.above_threshold import AboveThreshold, above_threshold
+from discreet.mechanisms.additive import Additive, gaussian, laplace
+from discreet.mechanisms.scalar._base import Scalar
+from discreet.mechanisms.scalar.grafted import grafted
+from discreet.mechanisms.scalar.staircase import staircase
+from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
 from discreet.mechanisms.selection import (
     Exponential,
     PermuteAndFlip,
@@ -29,12 +33,9 @@ from discreet.mechanisms.selection import (
     noisy_max,
     permute_and_flip,
 )
-from discreet.mechanisms.staircase import staircase
-from discreet.mechanisms.threshold import AboveThreshold, above_threshold
-from discreet.mechanisms.truncated import truncated_laplace
-from discreet.noise.bits import seeded
 from discreet.noise.gaussian import RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace
+from discreet.noise.random_source import seeded
 
 Scores: TypeAlias = tuple[int, ...]
 

@@ -12,13 +12,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.audit import exact
+from discreet.audit import lattice_distribution as lattice
+from discreet.audit.case import Case
+from discreet.audit.cases.sparse_vector import laplace_integers
 from discreet.core.relation import Relation
-from discreet.leakage import exact, lattice
-from discreet.leakage.case import Case
-from discreet.leakage.variants import laplace_integers
-from discreet.mechanisms.partition import PartitionSelection, partition_selection
-from discreet.noise.bits import seeded
+from discreet.mechanisms.partition_selection import PartitionSelection, partition_selection
 from discreet.noise.laplace import DiscreteLaplace
+from discreet.noise.random_source import seeded
 
 Counts: TypeAlias = tuple[int, ...]
 EPSILON = 1

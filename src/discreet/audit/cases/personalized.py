@@ -18,21 +18,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.accounting.guarantee import pure
+from discreet.audit import _outputs as outputs
+from discreet.audit import exact
+from discreet.audit.case import Case
+from discreet.audit.lattice_distribution import Floats, Lattice, discrete_laplace
 from discreet.core.relation import Relation
-from discreet.leakage import exact, outputs
-from discreet.leakage.case import Case
-from discreet.leakage.lattice import Floats, Lattice, discrete_laplace
-from discreet.mechanisms.laplace import laplace
-from discreet.mechanisms.personal.exponential import (
+from discreet.mechanisms.additive import laplace
+from discreet.mechanisms.personalized.exponential_mechanism import (
     PersonalCount,
     PersonalQuantile,
     personal_count,
     personal_quantile,
 )
-from discreet.mechanisms.personal.partition import privacy_aware
-from discreet.mechanisms.personal.sampling import PersonalSample, personal_sample
-from discreet.mechanisms.personal.stretching import StretchedSum, stretched_sum
-from discreet.noise.bits import seeded
+from discreet.mechanisms.personalized.partition import privacy_aware
+from discreet.mechanisms.personalized.sampling import PersonalSample, personal_sample
+from discreet.mechanisms.personalized.stretching import StretchedSum, stretched_sum
+from discreet.noise.random_source import seeded
 from discreet.noise.uniform import bernoulli
 
 EPSILONS = {"strict": Fraction(1, 5), "usual": Fraction(1, 2), "open": Fraction(2)}

@@ -12,15 +12,17 @@ from functools import reduce
 
 import numpy as np
 
-from discreet.leakage import exact, local_cases, ranges
-from discreet.leakage.case import Case, Draw, broken_case
-from discreet.leakage.catalogue import integer_laws
-from discreet.leakage.lattice import discrete_laplace, point
-from discreet.leakage.variants import laplace_integers
-from discreet.mechanisms.laplace import laplace
-from discreet.noise.bits import seeded
-from discreet.queries.ranges.stream import advance, begin
-from discreet.queries.ranges.stream_plan import StreamPlan, plan_stream
+from discreet.audit import exact
+from discreet.audit.case import Case, Draw, broken_case
+from discreet.audit.cases import _range_outputs as ranges
+from discreet.audit.cases import local as local_cases
+from discreet.audit.cases.mechanisms import integer_laws
+from discreet.audit.cases.sparse_vector import laplace_integers
+from discreet.audit.lattice_distribution import discrete_laplace, point
+from discreet.mechanisms.additive import laplace
+from discreet.noise.random_source import seeded
+from discreet.ranges.stream.plan import StreamPlan, plan_stream
+from discreet.ranges.stream.state import advance, begin
 
 EPSILON = 1.0
 LEAVES = 64

@@ -14,10 +14,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.leakage import exact
-from discreet.leakage.case import Case
-from discreet.leakage.lattice import discrete_laplace
-from discreet.leakage.outputs import SparseVector
+from discreet.audit import exact
+from discreet.audit._outputs import SparseVector
+from discreet.audit.case import Case
+from discreet.audit.lattice_distribution import discrete_laplace
 
 Ints: TypeAlias = NDArray[np.int64]
 UNANSWERED = -1

@@ -9,26 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from discreet.leakage import exact
-from discreet.leakage.case import ONE_BY_ONE, Case, one_by_one
-from discreet.leakage.catalogue import integer_laws
-from discreet.leakage.lattice import Floats, listed
-from discreet.leakage.series.private import plan_fit
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.blocks_bins import bin_counts
-from discreet.mechanisms.bounded import Within, clamped, folded
-from discreet.mechanisms.bounded_spread import private_sd, private_variance
-from discreet.mechanisms.laplace import laplace
-from discreet.mechanisms.quantile_tree import private_quantiles
-from discreet.mechanisms.unbounded import unbounded_mean
-from discreet.noise.bits import Bits, seeded
+from discreet.audit import exact
+from discreet.audit.case import ONE_BY_ONE, Case, one_by_one
+from discreet.audit.cases.mechanisms import integer_laws
+from discreet.audit.lattice_distribution import Floats, listed
+from discreet.audit.series._private_fit import plan_fit
+from discreet.intervals._mean import difference_interval, mean_interval, variance_interval
+from discreet.intervals._proportion import proportion_interval
+from discreet.intervals._quantile import quantile_interval
+from discreet.intervals.interval import IntervalPlan
+from discreet.mechanisms.additive import Additive, laplace
+from discreet.mechanisms.bin_statistics import bin_counts
+from discreet.mechanisms.bounded.mechanism import Within, clamped, folded
+from discreet.mechanisms.bounded.spread import private_sd, private_variance
+from discreet.mechanisms.mean_without_bounds import unbounded_mean
+from discreet.mechanisms.quantiles import private_quantiles
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.queries.intervals.difference import difference_interval
-from discreet.queries.intervals.interval import IntervalPlan
-from discreet.queries.intervals.mean import mean_interval
-from discreet.queries.intervals.proportion import proportion_interval
-from discreet.queries.intervals.quantile import quantile_interval
-from discreet.queries.intervals.variance import variance_interval
+from discreet.noise.random_source import Bits, seeded
 
 _ROWS, _MANY = 6, 40
 _TOP = 5

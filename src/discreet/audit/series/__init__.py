@@ -1,17 +1,16 @@
 """How much a series of releases about the same people gives away, when values depend on time."""
 
-from discreet.leakage.series.alike import Alike
-from discreet.leakage.series.design import design
-from discreet.leakage.series.engine import cells, leakage
-from discreet.leakage.series.fit import fit
-from discreet.leakage.series.model import VAR
-from discreet.leakage.series.private import plan_fit, private_fit
-from discreet.leakage.series.private_full import private_full_fit
-from discreet.leakage.series.publish import publish
-from discreet.leakage.series.report import assess, report
-from discreet.leakage.series.smooth import smooth
-from discreet.leakage.series.threat import cell, everyone, releases, row
-from discreet.leakage.series.worst import every_model, stress, window, worst
+from discreet.audit.series._leakage import cells, leakage
+from discreet.audit.series._private_fit import plan_fit, private_fit
+from discreet.audit.series._private_full_fit import private_full_fit
+from discreet.audit.series.design import design
+from discreet.audit.series.exchangeable import Alike
+from discreet.audit.series.fit import fit
+from discreet.audit.series.model import VAR
+from discreet.audit.series.publish import publish, smooth
+from discreet.audit.series.report import assess, report
+from discreet.audit.series.threat_model import cell, everyone, releases, row
+from discreet.audit.series.worst_case import every_model, stress, window, worst
 
 __all__ = [
     "VAR",

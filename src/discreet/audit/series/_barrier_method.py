@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular, toeplitz
 
-from discreet.leakage.series.model import Floats
+from discreet.audit.series.model import Floats
 
 # Solved to this share of the total.
 _GAP = 1e-4

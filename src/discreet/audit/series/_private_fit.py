@@ -16,19 +16,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import count, positive
+from discreet.audit.series.exchangeable import Alike, solve
+from discreet.audit.series.fit import checked_panel
+from discreet.audit.series.model import VAR, Floats
+from discreet.core._rational import Number
+from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
-from discreet.leakage.series.alike import Alike, solve
-from discreet.leakage.series.fit import checked_panel
-from discreet.leakage.series.model import VAR, Floats
-from discreet.ledger.account import Account, Receipt
-from discreet.ledger.charged import charged
+from discreet.ledger.account import Account, Receipt, charged
 from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.column import Column
-from discreet.noise.bits import Bits, source_of
-from discreet.queries.budget import Budget, Move, budget
+from discreet.mechanisms.quantiles import Column
+from discreet.noise.random_source import Bits, source_of
+from discreet.query.budget import Budget, Move, budget
 
 Ints = NDArray[np.int64]
 

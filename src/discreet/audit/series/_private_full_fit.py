@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
+from discreet.audit.series._private_fit import grid_of, order_of, shape_of
+from discreet.audit.series.fit import checked_panel
+from discreet.audit.series.model import VAR, Floats
+from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
-from discreet.leakage.series.fit import checked_panel
-from discreet.leakage.series.model import VAR, Floats
-from discreet.leakage.series.private import grid_of, order_of, shape_of
 from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.column import Column
-from discreet.noise.bits import Bits, source_of
-from discreet.queries.budget import Move, budget
+from discreet.mechanisms.quantiles import Column
+from discreet.noise.random_source import Bits, source_of
+from discreet.query.budget import Move, budget
 
 Ints = NDArray[np.int64]
 

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.linalg import toeplitz
 from scipy.optimize import least_squares
 
-from discreet.core.check import count, finite, positive, probability
+from discreet.audit.series.model import VAR, Floats
+from discreet.core._validate import count, finite, positive, probability
 from discreet.core.errors import InvalidArgument
-from discreet.leakage.series.model import VAR, Floats
-from discreet.noise.bits import Bits
+from discreet.noise.random_source import Bits
 
 # Partial autocorrelations and correlations beyond these would make models that hardly forget.
 _EDGE = 0.98

@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count
+from discreet.audit.series.model import VAR, Floats
+from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.leakage.series.model import VAR, Floats
 
 Dynamics: TypeAlias = Literal["own", "full"]
 

@@ -13,9 +13,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.core.check import count
+from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.noise.bits import Bits
+from discreet.noise.random_source import Bits
 
 Floats: TypeAlias = NDArray[np.float64]
 

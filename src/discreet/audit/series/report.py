@@ -12,16 +12,15 @@ from numpy.typing import ArrayLike
 
 from discreet.accounting.conversion import gaussian_mu
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import count, finite, positive, probability
+from discreet.audit.series._leakage import Cells, cells, epsilon_of
+from discreet.audit.series._private_fit import price
+from discreet.audit.series.design import Design, Shape, design
+from discreet.audit.series.exchangeable import Alike
+from discreet.audit.series.fit import Dynamics, checked_panel, fit
+from discreet.audit.series.model import VAR, Floats
+from discreet.audit.series.threat_model import Known, Releases, releases
+from discreet.core._validate import count, finite, positive, probability
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.leakage.series.alike import Alike
-from discreet.leakage.series.answer import epsilon_of
-from discreet.leakage.series.design import Design, Shape, design
-from discreet.leakage.series.engine import Cells, cells
-from discreet.leakage.series.fit import Dynamics, checked_panel, fit
-from discreet.leakage.series.model import VAR, Floats
-from discreet.leakage.series.private import price
-from discreet.leakage.series.threat import Known, Releases, releases
 
 Origin: TypeAlias = Literal["given", "fitted", "private"]
 

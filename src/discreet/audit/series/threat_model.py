@@ -14,9 +14,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count, listed, positive
+from discreet.audit.series.model import Floats, covariance, numbers
+from discreet.core._validate import count, listed, positive
 from discreet.core.errors import InvalidArgument
-from discreet.leakage.series.model import Floats, covariance, numbers
 
 Known: TypeAlias = Literal["time", "none", "all"]
 

@@ -9,14 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
-from discreet.core.check import count, probability
+from discreet.audit.series._leakage import Cells, cells, epsilon_of, largest, noise_alone
+from discreet.audit.series.fit import Dynamics
+from discreet.audit.series.model import VAR, Floats, covariance
+from discreet.audit.series.threat_model import KNOWN, Known, Releases
+from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument
-from discreet.leakage.series.answer import epsilon_of, noise_alone
-from discreet.leakage.series.engine import Cells, cells
-from discreet.leakage.series.fit import Dynamics
-from discreet.leakage.series.model import VAR, Floats, covariance
-from discreet.leakage.series.signs import largest
-from discreet.leakage.series.threat import KNOWN, Known, Releases
 
 # Stressed models keep this distance from the unit circle.
 _FURTHEST = 0.99

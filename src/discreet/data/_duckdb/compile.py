@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from discreet.data.code import Bin, Binary, Clip, Divide, Pick
-from discreet.data.encode_sql import name, numbers, steps, whole
-from discreet.data.layers import layered
-from discreet.data.limit_sql import limited, limited_keys
-from discreet.data.plan import Program, fields
+from discreet.data._duckdb.contribution_limits import limited, limited_keys
+from discreet.data._duckdb.encode import name, numbers, steps, whole
+from discreet.data._integer_ops import Bin, Binary, Clip, Divide, Pick
+from discreet.data.program import Program, fields, layered
 from discreet.data.schema import INT64
 from discreet.data.source import Type
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from discreet.data.encode_sql import text
-from discreet.data.engine import LIMB, PRIME, mixer
-from discreet.data.plan import Program
+from discreet.data._duckdb.encode import text
+from discreet.data._text_parsing import UNIT
+from discreet.data.program import LIMB, PRIME, Program, mixer
 from discreet.data.schema import INT64
-from discreet.data.text import UNIT
 
 _HASHED = (
     f"coalesce(CASE WHEN regexp_full_match(decode(u), {text(UNIT)}) "

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.core.exact import round_down, round_up
+from discreet.core._rational import round_down, round_up
+from discreet.data._text_parsing import FALSE, MOMENT, NUMBER, TRUE, WHOLE
 from discreet.data.schema import Boolean, Category, Date, Declared, Lookup, Number, Text
 from discreet.data.source import Type
-from discreet.data.text import FALSE, MOMENT, NUMBER, TRUE, WHOLE
 
 _TICKS: Mapping[Type, int] = {
     "date": 24,

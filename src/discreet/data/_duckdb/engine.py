@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from discreet.data.compile_sql import (
+from discreet.data._duckdb.compile import (
     ALIAS,
     compile_counted,
     compile_keys,
@@ -22,10 +22,9 @@ from discreet.data.compile_sql import (
     compile_rows,
     compile_spread,
 )
-from discreet.data.encode_sql import listed, text
-from discreet.data.engine import Row
-from discreet.data.limit_numpy import Rows, tally
-from discreet.data.plan import Program, fields
+from discreet.data._duckdb.encode import listed, text
+from discreet.data._numpy.contribution_limits import Rows, tally
+from discreet.data.program import Program, Row, fields
 from discreet.data.source import (
     EngineFailure,
     Files,

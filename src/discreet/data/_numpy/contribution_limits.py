@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.data.encode import Ints
-from discreet.data.engine import LIMB, PRIME, Row, mixer
-from discreet.data.limit_sql import content
-from discreet.data.plan import Program, Sum
+from discreet.data._duckdb.contribution_limits import content
+from discreet.data._numpy.encode import Ints
+from discreet.data.program import LIMB, PRIME, Program, Row, Sum, mixer
 from discreet.data.schema import INT64
 
 

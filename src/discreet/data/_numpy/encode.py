@@ -13,10 +13,10 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.core.exact import round_down, round_up
+from discreet.core._rational import round_down, round_up
+from discreet.data._text_parsing import decoder
 from discreet.data.schema import Category, Column, Date, Lookup, Number
 from discreet.data.source import Type
-from discreet.data.text import decoder
 
 Ints: TypeAlias = NDArray[np.int64]
 Flags: TypeAlias = NDArray[np.bool_]

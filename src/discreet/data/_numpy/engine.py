@@ -17,14 +17,13 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.data.code import Bin, Binary, Clip, Code, Const, Divide, Operator, Pick, Ref
-from discreet.data.encode import Ints, Series, by_value, encode, texts
-from discreet.data.engine import Row
-from discreet.data.limit_numpy import Rows, aggregate, first, limit, tally
-from discreet.data.plan import Program, fields
+from discreet.data._integer_ops import Bin, Binary, Clip, Code, Const, Divide, Operator, Pick, Ref
+from discreet.data._numpy.contribution_limits import Rows, aggregate, first, limit, tally
+from discreet.data._numpy.encode import Ints, Series, by_value, encode, texts
+from discreet.data._text_parsing import UNIT
+from discreet.data.program import Program, Row, fields
 from discreet.data.schema import INT64, Text
 from discreet.data.source import Frame, Type, sealed
-from discreet.data.text import UNIT
 
 _GROUP = "\0group"  # no column has this name
 

@@ -11,10 +11,9 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 from pyspark.sql.types import BinaryType
 
-from discreet.data.encode_spark import matches, whole, whole_of
-from discreet.data.engine import LIMB, PRIME, mixer
-from discreet.data.plan import Program
-from discreet.data.text import UNIT
+from discreet.data._spark.encode import matches, whole, whole_of
+from discreet.data._text_parsing import UNIT
+from discreet.data.program import LIMB, PRIME, Program, mixer
 
 
 def limited(program: Program, frame: DataFrame, *, key: int) -> DataFrame:

@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, TimestampNTZType
 
-from discreet.core.exact import round_down, round_up
+from discreet.core._rational import round_down, round_up
+from discreet.data._text_parsing import FALSE, MOMENT, NUMBER, TRUE, WHOLE
 from discreet.data.schema import Boolean, Category, Date, Declared, Lookup, Number, Text
 from discreet.data.source import Type
-from discreet.data.text import FALSE, MOMENT, NUMBER, TRUE, WHOLE
 
 _HOUR = 3_600_000_000  # microseconds
 

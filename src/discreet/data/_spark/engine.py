@@ -1,33 +1,40 @@
-"""Spark: the whole program as one lazy frame of column expressions, run where the rows are.
+"""Sums over a Spark frame: each partition is added up by the worker that holds it.
 
-No Python runs on the workers, nothing there is random, and only sums per group come back: noise is
-drawn in this process. The frame's session is left as it is; `encode_spark` says how.
+What travels is one sum for each partition, never a row; a second stage adds those up, so that the
+driver gets a bounded number of them however many partitions there are.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from logging import LogRecord
 from operator import add, eq, le, lt, mul, sub
-from typing import Any, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from pyspark.logger import PySparkLogger
 from pyspark.sql import Column as Value
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from discreet.data.code import Bin, Binary, Clip, Divide, Operator, Pick
-from discreet.data.encode_spark import floor, numbered, steps, whole
-from discreet.data.engine import Row
-from discreet.data.layers import layered
-from discreet.data.limit_spark import chosen_keys, limited
-from discreet.data.plan import MOST_ROWS, Program, Sum, fields
+from discreet.core.errors import Unsupported
+from discreet.data._integer_ops import Bin, Binary, Clip, Divide, Operator, Pick
+from discreet.data._spark.contribution_limits import chosen_keys, limited
+from discreet.data._spark.encode import floor, numbered, steps, whole
+from discreet.data.program import MOST_ROWS, Program, Row, Sum, fields, layered
 from discreet.data.schema import INT64
 from discreet.data.source import SparkFrame, Type, sealed
+
+# ── Spark engine ─────────────────────────────────────────────────────────────────────────────────
+# Spark: the whole program as one lazy frame of column expressions, run where the rows are.
+#
+# No Python runs on the workers, nothing there is random, and only sums per group come back: noise is
+# drawn in this process. The frame's session is left as it is; `encode_spark` says how.
+
 
 _SPLIT = 21  # bits: sums of 2**40 such numbers stay below 2**62
 _HIGH = 44  # bits: what is left of a product below 2**87 has 43
@@ -308,3 +315,48 @@ def _thirds(value: Value) -> list[Value]:
         f.shiftright(value, _SPLIT).bitwiseAND(mask),
         f.shiftright(value, 2 * _SPLIT),
     ]
+
+
+# ── Spark sums ───────────────────────────────────────────────────────────────────────────────────
+
+
+SUMS = 16
+"""Most sums that reach the driver."""
+STATE = "state"
+Worker: TypeAlias = Callable[[Iterable[Any]], Iterator[Any]]
+"""Arrow batches in, at most one with a single ``STATE`` out. Runs where discreet is installed."""
+
+
+def added(
+    frame: Any, columns: Iterable[str], *, cast: str | None = None, add: Worker, merge: Worker
+) -> list[bytes]:
+    """The sums of the workers over these columns, read as a type (what is not of it is missing)."""
+
+    def run() -> list[bytes] | None:
+        # By position: to a session, a dot in a name means a field, and its case may not matter.
+        names = [field.name for field in frame.schema.fields]
+        plain = frame.toDF(*(f"c{i}" for i in range(len(names))))
+        places = [f"c{names.index(name)}" for name in columns]
+        read = places if cast is None else [f"try_cast({place} AS {cast})" for place in places]
+        narrow = plain.selectExpr(*(f"{one} AS d{i}" for i, one in enumerate(read)))
+        with warnings.catch_warnings():
+            # PySpark looks at the version of pandas, of which nothing is used here.
+            warnings.filterwarnings(
+                "ignore", message="PySpark does not yet", category=FutureWarning
+            )
+            sums = narrow.mapInArrow(add, f"{STATE} binary")
+            merged = sums.repartition(SUMS).mapInArrow(merge, f"{STATE} binary")
+        try:
+            return [bytes(row[0]) for row in merged.collect()]
+        except Exception as error:
+            if "No module named" in str(error):
+                return None
+            raise
+
+    states = sealed("the Spark job", run)
+    if states is None:
+        raise Unsupported(
+            "The workers of Spark cannot import discreet: install it in the Python that they run, "
+            "and name that one in PYSPARK_PYTHON before the session starts."
+        )
+    return states

@@ -16,7 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.data.duckdb_engine import open_files
+from discreet.data._duckdb.engine import open_files
 from discreet.data.source import (
     Files,
     Frame,
@@ -29,8 +29,8 @@ from discreet.data.source import (
     private_connection,
     sealed,
 )
-from discreet.local.aggregate import Aggregate
-from discreet.mechanisms.local.randomiser import Randomiser, Reports
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.randomizer import Randomiser, Reports
 
 Piece: TypeAlias = Any
 """Some values of a column: a list, or an array of pyarrow, which this module does not import."""
@@ -49,7 +49,7 @@ def aggregate(frame: object, randomiser: Randomiser, *, column: str = "report") 
     if column not in source.columns:
         raise InvalidArgument(f"column {column!r} is not in the frame: check its name.")
     if isinstance(source, SparkFrame):
-        from discreet.local import spark_reports  # noqa: PLC0415 - PySpark is optional
+        from discreet.local.collection import _spark_reports as spark_reports  # noqa: PLC0415 - PySpark is optional
 
         return spark_reports.aggregate(source.frame, randomiser, column=column)
     return sealed("reading the reports", lambda: _counted(source, randomiser, column))

@@ -7,10 +7,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from discreet.core.errors import Unsupported
-from discreet.data.spark_sums import STATE, Worker, added
-from discreet.local.aggregate import Aggregate
-from discreet.local.frames import add
-from discreet.mechanisms.local.randomiser import Randomiser
+from discreet.data._spark.engine import STATE, Worker, added
+from discreet.local.collection._report_frames import add
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.randomizer import Randomiser
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core import check
+from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
-from discreet.local.catalogue import from_description
-from discreet.mechanisms.local.randomiser import Randomiser, Reports
+from discreet.local.randomizer import Randomiser, Reports
+from discreet.local.registry import from_description
 
 _MAGIC = b"discreet aggregate 1\n"
 # Reports, refused, length of the description, number of counts: all little-endian.
@@ -67,7 +67,7 @@ class Aggregate:
         Takes what `discreet.table` takes: DuckDB, Polars, pandas, pyarrow, paths. Of a Spark frame
         every partition is summed by the worker that holds it.
         """
-        from discreet.local import frames  # noqa: PLC0415 - it builds on this module
+        from discreet.local.collection import _report_frames as frames  # noqa: PLC0415 - it builds on this module
 
         return frames.aggregate(frame, randomiser, column=column)
 

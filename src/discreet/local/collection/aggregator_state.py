@@ -18,13 +18,20 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Self, TypeAlias, cast
 
-from discreet.core import check
+from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, PrivacyError
-from discreet.local import frames
-from discreet.local.aggregate import Aggregate
-from discreet.local.collection import Collection
-from discreet.local.files import CHUNK, Header, NotReports, chunks, marked, read_header
-from discreet.queries.held import Held
+from discreet.local.collection import _report_frames as frames
+from discreet.local.collection.aggregator import Aggregate
+from discreet.local.collection.report_file import (
+    CHUNK,
+    Header,
+    NotReports,
+    chunks,
+    marked,
+    read_header,
+)
+from discreet.local.collection.spec import Collection
+from discreet.ranges.stream.file import Held
 
 Progress: TypeAlias = Callable[[int], None]
 """Told how many more bytes have been read."""

@@ -17,14 +17,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import canonical
-from discreet.core.check import count, positive
+from discreet.core import canonical_json as canonical
+from discreet.core._rational import Number
+from discreet.core._validate import count, positive
 from discreet.core.errors import BudgetExceeded, InvalidArgument
 from discreet.core.events import Pure
-from discreet.core.exact import Number
-from discreet.mechanisms.local.longitudinal import Memoised
-from discreet.mechanisms.local.randomiser import Randomiser, Reports, codes
-from discreet.noise.bits import Bits
+from discreet.local.longitudinal import Memoised
+from discreet.local.randomizer import Randomiser, Reports, codes
+from discreet.noise.random_source import Bits
 
 VERSION = 1
 """Version of the saved text; a reader refuses a version it does not know."""

@@ -32,8 +32,8 @@ from typing import BinaryIO, Self
 import numpy as np
 
 from discreet.core.errors import InvalidArgument, PrivacyError
-from discreet.local.collection import Collection
-from discreet.mechanisms.local.randomiser import Reports
+from discreet.local.collection.spec import Collection
+from discreet.local.randomizer import Reports
 
 MAGIC = b"\x89DLR\r\n\x1a\n"
 VERSION = 1

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.core import canonical, check
+from discreet.core import _validate as check
+from discreet.core import canonical_json as canonical
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.local.catalogue import from_description
-from discreet.mechanisms.local.randomiser import Randomiser
-from discreet.queries.ranges.domain import Dates, Ordered
-from discreet.queries.ranges.local.heavy import HeavyHitters
+from discreet.local._heavy_hitters import HeavyHitters
+from discreet.local.randomizer import Randomiser
+from discreet.local.registry import from_description
+from discreet.ranges.domain import Dates, Ordered
 
 _LABELS = "labels"
 

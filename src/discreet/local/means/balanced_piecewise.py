@@ -14,12 +14,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from discreet.core.check import positive
-from discreet.core.exact import Number
-from discreet.mechanisms.local.mean import bounds
-from discreet.mechanisms.local.piecewise import BYTE, Piecewise, best
-from discreet.mechanisms.local.window import Window
-from discreet.noise.law import Floats
+from discreet.core._rational import Number
+from discreet.core._validate import positive
+from discreet.local._window_channel import Window
+from discreet.local.means.base import bounds
+from discreet.local.means.piecewise import BYTE, Piecewise, best
+from discreet.noise.distribution import Floats
 
 _ROUNDS = 200
 _SHIFTS = (-7, -5, -3, -1, 0, 1)

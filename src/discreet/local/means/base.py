@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import finite, probability
+from discreet.core._rational import Number, rational
+from discreet.core._validate import finite, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.exact import Number, rational
-from discreet.mechanisms.local.randomiser import Randomiser, Reports, Tally
-from discreet.mechanisms.local.window import bytes_of, histogram, rows
-from discreet.noise.bits import Bits, source_of
-from discreet.noise.law import Floats, Ints
+from discreet.local._window_channel import bytes_of, histogram, rows
+from discreet.local.randomizer import Randomiser, Reports, Tally
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits, source_of
 
 _CHUNK = 1 << 17
 _DOUBLE = 53

@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.core.check import count, positive
+from discreet.core._rational import Number
+from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
-from discreet.mechanisms.local.mean import Bounded, bounds, on_grid, uniforms
-from discreet.mechanisms.local.piecewise import BYTE, Duchi, Piecewise, duchi, windows
+from discreet.local.means.base import Bounded, bounds, on_grid, uniforms
+from discreet.local.means.piecewise import BYTE, Duchi, Piecewise, duchi, windows
 from discreet.mechanisms.mechanism import Certificate
-from discreet.noise.bits import Bits
-from discreet.noise.law import Floats, Ints
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits
 
 _COIN_BITS = 16
 _SIDES = 1 << _COIN_BITS

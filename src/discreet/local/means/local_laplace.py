@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.core.check import count, positive
+from discreet.core._rational import Number
+from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
-from discreet.mechanisms.local.mean import Bounded, bounds, on_grid, uniforms
-from discreet.mechanisms.local.window import LARGEST_ALPHABET
+from discreet.local._window_channel import LARGEST_ALPHABET
+from discreet.local.means.base import Bounded, bounds, on_grid, uniforms
 from discreet.mechanisms.mechanism import Certificate, Check
-from discreet.noise.bits import Bits
+from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.law import Floats, Ints
+from discreet.noise.random_source import Bits
 
 # Reports stop this many noise scales beyond the bounds: one in e^32 (10^14) reports would go on.
 _REACH = 32

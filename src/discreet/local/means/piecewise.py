@@ -8,14 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.core.check import count, positive
+from discreet.core._rational import Number
+from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
-from discreet.mechanisms.local.mean import Bounded, bounds, on_grid, uniforms
-from discreet.mechanisms.local.window import Window, window
+from discreet.local._window_channel import Window, window
+from discreet.local.means.base import Bounded, bounds, on_grid, uniforms
 from discreet.mechanisms.mechanism import Certificate
-from discreet.noise.bits import Bits
-from discreet.noise.law import Floats, Ints
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits
 
 BYTE = 256
 _TRIED = 256  # widths of a window: all of them if there are no more

@@ -10,15 +10,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count, positive
+from discreet.core._rational import Number
+from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
-from discreet.mechanisms.local.oracle import Oracle
-from discreet.mechanisms.local.randomiser import Reports, Tally, codes
+from discreet.local.oracles.base import Oracle
+from discreet.local.randomizer import Reports, Tally, codes
 from discreet.mechanisms.mechanism import Certificate, Check
-from discreet.noise.bits import Bits, source_of
+from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.law import Floats, Ints
+from discreet.noise.random_source import Bits, source_of
 
 # Entries of reports made or added up at once.
 _CHUNK = 1 << 19

@@ -29,15 +29,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.core.check import count, positive
+from discreet.core._rational import Number
+from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
-from discreet.mechanisms.local.design import BlockOracle
-from discreet.mechanisms.local.hadamard import walsh_hadamard
-from discreet.mechanisms.local.packing import pack, padded, unpack
-from discreet.mechanisms.local.randomiser import Reports, Tally, codes
-from discreet.noise.bits import Bits, source_of
-from discreet.noise.law import Floats, Ints
+from discreet.local.oracles.subset_selection import BlockOracle
+from discreet.local.randomizer import Reports, Tally, codes, pack, padded, unpack, walsh_hadamard
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits, source_of
 from discreet.noise.uniform import below, bernoulli_real
 
 # The counts of a server are 8 * 2^m bytes, and a report is added in g steps.

@@ -10,16 +10,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count, positive
+from discreet.core._rational import Enclosure, Number, ceil_div, light_share
+from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Enclosure, Number, ceil_div, light_share
-from discreet.mechanisms.local.coin import coin_check
-from discreet.mechanisms.local.oracle import Oracle
-from discreet.mechanisms.local.randomiser import Reports, Tally, codes
+from discreet.local.oracles.base import Oracle
+from discreet.local.randomizer import Reports, Tally, codes, coin_check
+from discreet.mechanisms._inputs import Released, read
 from discreet.mechanisms.mechanism import Certificate
-from discreet.mechanisms.values import Released, read
-from discreet.noise.bits import Bits, source_of
-from discreet.noise.law import Floats, Ints
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits, source_of
 from discreet.noise.uniform import below, bernoulli_real
 
 # Codes are added up in this many at a time: a bounded amount of memory for any number of reports.

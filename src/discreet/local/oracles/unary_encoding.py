@@ -18,16 +18,16 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core import canonical
-from discreet.core.check import count, finite, positive
+from discreet.core import canonical_json as canonical
+from discreet.core._rational import Enclosure, Number, ceil_div, exp_minus, light_share, round_up
+from discreet.core._validate import count, finite, positive
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Enclosure, Number, ceil_div, exp_minus, light_share, round_up
-from discreet.mechanisms.local.oracle import Oracle
-from discreet.mechanisms.local.randomiser import Reports, Tally, codes
+from discreet.local.oracles.base import Oracle
+from discreet.local.randomizer import Reports, Tally, codes
 from discreet.mechanisms.mechanism import Certificate, Check
-from discreet.noise.bits import Bits, source_of
-from discreet.noise.coins import dyadic, packed_bernoulli
-from discreet.noise.law import Floats, Ints
+from discreet.noise._packed_bernoulli import dyadic, packed_bernoulli
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits, source_of
 from discreet.noise.uniform import bernoulli
 
 Made = TypeVar("Made", bound="Unary")

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from discreet.core.errors import InvalidArgument
-from discreet.mechanisms.local.frequencies import Frequencies
-from discreet.noise.law import Floats, Ints
-from discreet.queries.ranges.domain import Domain, span
+from discreet.local.oracles.base import Frequencies
+from discreet.noise.distribution import Floats, Ints
+from discreet.ranges.domain import Domain, span
 
 _ROUNDS = 6
 _STEPS = 200

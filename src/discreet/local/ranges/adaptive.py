@@ -18,20 +18,19 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count, positive
+from discreet.core._rational import Number
+from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
-from discreet.mechanisms.local.frequencies import Frequencies
-from discreet.mechanisms.local.oracle import Oracle
-from discreet.mechanisms.local.randomiser import Randomiser, Reports, Tally
+from discreet.local.oracles.base import Frequencies, Oracle
+from discreet.local.randomizer import Randomiser, Reports, Tally
+from discreet.local.ranges._variance import best_oracle
+from discreet.local.ranges.hierarchical import place
 from discreet.mechanisms.mechanism import Certificate
-from discreet.noise.bits import Bits
-from discreet.noise.law import Floats, Ints
-from discreet.queries.ranges import domain as domains
-from discreet.queries.ranges.domain import Domain, declared
-from discreet.queries.ranges.local.choice import best_oracle
-from discreet.queries.ranges.local.layered import place
-from discreet.queries.ranges.release import Polished
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits
+from discreet.ranges import domain as domains
+from discreet.ranges.domain import Domain, declared
+from discreet.ranges.release import Polished
 
 
 class Collected(Protocol):

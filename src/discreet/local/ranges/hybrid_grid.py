@@ -17,20 +17,20 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count, mapped, positive
+from discreet.core._rational import Number
+from discreet.core._validate import count, mapped, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.exact import Number
-from discreet.mechanisms.local.oracle import Oracle
-from discreet.mechanisms.local.randomiser import Randomiser, Reports, Tally
+from discreet.local.oracles.base import Oracle
+from discreet.local.randomizer import Randomiser, Reports, Tally
+from discreet.local.ranges._consistency import GridEstimate, Measured
+from discreet.local.ranges._variance import best_oracle
+from discreet.local.ranges.hierarchical import place
 from discreet.mechanisms.mechanism import Certificate
-from discreet.noise.bits import Bits, source_of
-from discreet.noise.law import Ints
+from discreet.noise.distribution import Ints
+from discreet.noise.random_source import Bits, source_of
 from discreet.noise.uniform import below
-from discreet.queries.ranges import domain as domains
-from discreet.queries.ranges.domain import Domain, declared
-from discreet.queries.ranges.local.agree import GridEstimate, Measured
-from discreet.queries.ranges.local.choice import best_oracle
-from discreet.queries.ranges.local.layered import place
+from discreet.ranges import domain as domains
+from discreet.ranges.domain import Domain, declared
 
 Group: TypeAlias = tuple[str, ...]
 """The attributes that a report is about: one or two."""

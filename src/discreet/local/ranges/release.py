@@ -13,17 +13,19 @@ import numpy as np
 from scipy.special import ndtri
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import canonical
+from discreet.core import canonical_json as canonical
 from discreet.core.errors import InvalidArgument
-from discreet.noise.law import Floats, Ints
-from discreet.queries.ranges import domain, polish, quantile
-from discreet.queries.ranges.answers import RangeAnswers
-from discreet.queries.ranges.blocks import Blocks
-from discreet.queries.ranges.content import packed, unpacked
-from discreet.queries.ranges.domain import Domain
-from discreet.queries.ranges.haar import Haar
-from discreet.queries.ranges.local.law import BlocksLaw, HaarLaw, Spread
-from discreet.queries.ranges.release import Polished
+from discreet.local.ranges._variance import BlocksLaw, HaarLaw, Spread
+from discreet.noise.distribution import Floats, Ints
+from discreet.ranges import _range_answers as polish
+from discreet.ranges import _range_answers as quantile
+from discreet.ranges import domain
+from discreet.ranges._measurements import packed, unpacked
+from discreet.ranges._range_answers import RangeAnswers
+from discreet.ranges.domain import Domain
+from discreet.ranges.release import Polished
+from discreet.ranges.strategies.haar import Haar
+from discreet.ranges.strategies.hierarchical import Blocks
 
 VERSION = 1
 _UNSEEN = 1e300

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import qr, solve_triangular
 
-from discreet.core.check import count
+from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument
-from discreet.mechanisms.local.wave import SquareWave
-from discreet.noise.bits import Bits, source_of
-from discreet.noise.law import Floats, Ints
+from discreet.local.square_wave import SquareWave
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits, source_of
 
 _MOST_CELLS = 4096
 

@@ -10,12 +10,11 @@ import numpy as np
 from scipy import special
 
 from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.column import Column
-from discreet.mechanisms.loss import Noise
-from discreet.mechanisms.scalar import Scalar
+from discreet.mechanisms.quantiles import Column
+from discreet.mechanisms.scalar._base import Noise, Scalar
+from discreet.noise.distribution import Floats
 from discreet.noise.gaussian import RoundedGaussian
 from discreet.noise.laplace import RoundedLaplace
-from discreet.noise.law import Floats
 
 # Noise of up to so many steps is summed over its lattice, wider noise over so many cells a side.
 _FEW_STEPS = 128

@@ -9,17 +9,22 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from discreet.core.check import finite, listed, one_of
+from discreet.core._rational import Number
+from discreet.core._validate import finite, listed, one_of
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
+from discreet.mechanisms._inputs import Lattice, declared
 from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.best import best_additive
-from discreet.mechanisms.bounded import BoundedLaplace, Within, bounded_laplace, clamped, folded
-from discreet.mechanisms.bounded_error import ErrorLaw, clamped_error, folded_error
-from discreet.mechanisms.loss import LOSSES, WORDS, Loss
-from discreet.mechanisms.scalar import Scalar
-from discreet.mechanisms.sensitivity import Lattice, declared
+from discreet.mechanisms.bounded._error import ErrorLaw, clamped_error, folded_error
+from discreet.mechanisms.bounded.mechanism import (
+    BoundedLaplace,
+    Within,
+    bounded_laplace,
+    clamped,
+    folded,
+)
+from discreet.mechanisms.scalar._base import LOSSES, WORDS, Loss, Scalar
+from discreet.mechanisms.scalar.best_noise import best_additive
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
 
 Prior: TypeAlias = Literal["uniform", "worst"] | Sequence[float]

@@ -10,23 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import check
-from discreet.core.check import positive, probability
+from discreet.core import _validate as check
+from discreet.core._rational import Number
+from discreet.core._validate import exponent_below, positive, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.exact import Number
-from discreet.core.grid import exponent_below
 from discreet.core.relation import Relation
+from discreet.mechanisms._inputs import LARGEST_INPUT, Lattice, Released, declared, lattice, read
 from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.bounded_check import worst_divergence
-from discreet.mechanisms.bounded_error import ErrorLaw, bounded_error
-from discreet.mechanisms.bounded_pair import Outputs, spendable
-from discreet.mechanisms.column import Column
+from discreet.mechanisms.bounded._divergence import Outputs, spendable, worst_divergence
+from discreet.mechanisms.bounded._error import ErrorLaw, bounded_error
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism, promised
-from discreet.mechanisms.scalar import Scalar
-from discreet.mechanisms.sensitivity import Lattice, declared, lattice
-from discreet.mechanisms.values import LARGEST_INPUT, Released, read
-from discreet.noise.bits import Bits, source_of
-from discreet.noise.bounded import sample_between
+from discreet.mechanisms.quantiles import Column
+from discreet.mechanisms.scalar._base import Scalar
+from discreet.noise.bounded_laplace import sample_between
+from discreet.noise.random_source import Bits, source_of
 
 # Bits of the grid: steps of the span or of the bounds, and of the scale of the noise, at most.
 _SPAN_BITS = 39

@@ -10,15 +10,21 @@ from typing import Literal, TypeAlias, get_args
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import count, flag, one_of
-from discreet.core.exact import Number, root_down
+from discreet.core._rational import Number, root_down
+from discreet.core._validate import count, flag, one_of
 from discreet.core.relation import Relation
-from discreet.mechanisms.bounded import BoundedLaplace, Within, bounded_laplace, clamped, folded
-from discreet.mechanisms.column import Column
-from discreet.mechanisms.laplace import laplace
+from discreet.mechanisms.additive import laplace
+from discreet.mechanisms.bounded.mechanism import (
+    BoundedLaplace,
+    Within,
+    bounded_laplace,
+    clamped,
+    folded,
+)
+from discreet.mechanisms.data_dependent._smooth_statistics import Variance
 from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.mechanisms.smooth_statistics import Variance
-from discreet.noise.bits import Bits
+from discreet.mechanisms.quantiles import Column
+from discreet.noise.random_source import Bits
 
 Method: TypeAlias = Literal["clamp", "fold", "bounded"]
 

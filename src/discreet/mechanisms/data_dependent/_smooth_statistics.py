@@ -14,10 +14,10 @@ from typing import Protocol
 
 import numpy as np
 
-from discreet.core.check import count, probability
+from discreet.core._rational import Number
+from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
-from discreet.noise.law import Ints
+from discreet.noise.distribution import Ints
 
 # Sums of squares are taken in halves of this many bits, over pieces of this many rows: no overflow.
 _HALF = 20

@@ -14,17 +14,17 @@ from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import count, positive, probability
+from discreet.core._rational import Number
+from discreet.core._validate import count, positive, probability
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
-from discreet.mechanisms.column import Column
+from discreet.mechanisms.data_dependent._smooth_noise import laplace_draw
+from discreet.mechanisms.data_dependent._smooth_statistics import Trimmed
+from discreet.mechanisms.data_dependent.smooth_sensitivity import Name, trimmed
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
-from discreet.mechanisms.smooth import Name, trimmed
-from discreet.mechanisms.smooth_noise import laplace_draw
-from discreet.mechanisms.smooth_statistics import Trimmed
-from discreet.noise.bits import Bits, source_of
+from discreet.mechanisms.quantiles import Column
 from discreet.noise.laplace import DiscreteLaplace
+from discreet.noise.random_source import Bits, source_of
 
 _PRECISION = 128
 # A tail is known to 2**-128: no threshold would be shown to keep less than this.

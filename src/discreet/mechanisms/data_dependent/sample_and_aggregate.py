@@ -17,18 +17,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import bounds, count, finite, one_of, positive
+from discreet.core._rational import Number
+from discreet.core._validate import bounds, count, exponent_below, finite, one_of, positive
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.exact import Number
-from discreet.core.grid import exponent_below
 from discreet.core.relation import Relation, trusted
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.column import Column
-from discreet.mechanisms.laplace import laplace
+from discreet.mechanisms.additive import Additive, laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.mechanisms.quantile import Quantile, private_quantile
-from discreet.noise.bits import Bits, source_of
-from discreet.noise.law import Ints
+from discreet.mechanisms.quantiles import Column, Quantile, private_quantile
+from discreet.noise.distribution import Ints
+from discreet.noise.random_source import Bits, source_of
 from discreet.noise.uniform import below
 
 Estimator: TypeAlias = Callable[[NDArray[Any]], float]

@@ -15,18 +15,17 @@ from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import count, listed, positive, probability
+from discreet.core._rational import Number
+from discreet.core._validate import count, listed, positive, probability
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
-from discreet.mechanisms.column import Column
+from discreet.mechanisms.data_dependent._smooth_noise import laplace_draw, laplace_log_density
+from discreet.mechanisms.data_dependent._smooth_statistics import Trimmed, bounded
+from discreet.mechanisms.data_dependent.smooth_sensitivity import Name, divergence, trimmed
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
-from discreet.mechanisms.smooth import Name, trimmed
-from discreet.mechanisms.smooth_check import divergence
-from discreet.mechanisms.smooth_noise import laplace_draw, laplace_log_density
-from discreet.mechanisms.smooth_statistics import Trimmed, bounded
-from discreet.noise.bits import Bits, source_of
-from discreet.noise.law import Ints
+from discreet.mechanisms.quantiles import Column
+from discreet.noise.distribution import Ints
+from discreet.noise.random_source import Bits, source_of
 from discreet.noise.uniform import below
 
 Weights: TypeAlias = tuple[Fraction, ...]

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.personal import PersonalGuarantee, personal
+from discreet.accounting.personalized import PersonalGuarantee, personal
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, OutOfDomain, RelationMismatch, Unsupported
 from discreet.core.relation import Relation
-from discreet.noise.law import Ints
+from discreet.noise.distribution import Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.personal import PersonalGuarantee
-from discreet.core.check import count, probability
+from discreet.accounting.personalized import PersonalGuarantee
+from discreet.core._rational import Number
+from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.exact import Number
-from discreet.mechanisms.personal.prices import Priced, clipped, ranked
-from discreet.noise.bits import Bits, source_of
-from discreet.noise.law import Floats, Ints
+from discreet.mechanisms.personalized._prices import Priced, clipped, ranked
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits, source_of
 from discreet.noise.uniform import exponential_choice
 
 

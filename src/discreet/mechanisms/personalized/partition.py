@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.core.check import count
+from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument
-from discreet.noise.law import Floats
+from discreet.noise.distribution import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting import composition
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.personal import PersonalGuarantee, personal
+from discreet.accounting.personalized import PersonalGuarantee, personal
 from discreet.core import events
 from discreet.core.errors import InvalidArgument, RelationMismatch, Unsupported
 from discreet.core.relation import Relation
-from discreet.noise.bits import Bits, source_of
+from discreet.noise.random_source import Bits, source_of
 from discreet.noise.uniform import bernoulli
 
 RATE_BITS = 32

@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.personal import PersonalGuarantee, personal
+from discreet.accounting.personalized import PersonalGuarantee, personal
 from discreet.core import events
-from discreet.core.check import count, probability
+from discreet.core._rational import Number
+from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
-from discreet.mechanisms.personal.prices import Priced, clipped, ranked
-from discreet.noise.bits import Bits, source_of
+from discreet.mechanisms.personalized._prices import Priced, clipped, ranked
 from discreet.noise.laplace import DiscreteLaplace
+from discreet.noise.random_source import Bits, source_of
 
 # Bounds lie at most so far from zero.
 _FAR = 1 << 40

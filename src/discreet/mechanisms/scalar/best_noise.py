@@ -8,22 +8,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import one_of, positive, probability
+from discreet.core._rational import Number
+from discreet.core._validate import one_of, positive, probability
 from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.gaussian import gaussian
-from discreet.mechanisms.grafted import grafted
-from discreet.mechanisms.laplace import laplace
-from discreet.mechanisms.loss import LOSSES, WORDS, Loss
+from discreet.mechanisms._inputs import Lattice, Released, declared, lattice, whole
+from discreet.mechanisms.additive import Additive, gaussian, laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.mechanisms.scalar import Scalar
-from discreet.mechanisms.sensitivity import Lattice, declared, lattice, whole
-from discreet.mechanisms.staircase import staircase
-from discreet.mechanisms.truncated import truncated_laplace
-from discreet.mechanisms.values import Released
-from discreet.noise.bits import Bits
+from discreet.mechanisms.scalar._base import LOSSES, WORDS, Loss, Scalar
+from discreet.mechanisms.scalar.grafted import grafted
+from discreet.mechanisms.scalar.staircase import staircase
+from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
+from discreet.noise.random_source import Bits
 
 # A law that is better by less than this is not worth being less usual.
 _WORTH = 1e-6

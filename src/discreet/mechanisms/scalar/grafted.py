@@ -9,16 +9,14 @@ from fractions import Fraction
 import numpy as np
 from scipy import optimize
 
-from discreet.core.check import positive, probability
+from discreet.core._rational import Number, ceil_div
+from discreet.core._validate import positive, probability
 from discreet.core.errors import Unsupported
-from discreet.core.exact import Number, ceil_div
 from discreet.core.relation import Relation
-from discreet.mechanisms.loss import LOSSES, Loss
-from discreet.mechanisms.scalar import Scalar
-from discreet.mechanisms.scores import Scale
-from discreet.mechanisms.sensitivity import Lattice
-from discreet.noise.law import Floats
-from discreet.noise.stepped import TOTAL, Stepped
+from discreet.mechanisms._inputs import Lattice, Scale
+from discreet.mechanisms.scalar._base import LOSSES, Loss, Scalar
+from discreet.noise.distribution import Floats
+from discreet.noise.piecewise_constant import TOTAL, Stepped
 
 # Cells by which the sensitivity is divided, and cells of one side of the noise, at most.
 _FINE = 32

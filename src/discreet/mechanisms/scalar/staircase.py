@@ -8,14 +8,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.core.check import positive
-from discreet.core.exact import Number
+from discreet.core._rational import Number
+from discreet.core._validate import positive
 from discreet.core.relation import Relation
-from discreet.mechanisms.loss import LOSSES, Loss
-from discreet.mechanisms.scalar import Scalar
-from discreet.mechanisms.scores import Scale
-from discreet.mechanisms.sensitivity import Lattice
-from discreet.noise.staircase import Staircase
+from discreet.mechanisms._inputs import Lattice, Scale
+from discreet.mechanisms.scalar._base import LOSSES, Loss, Scalar
+from discreet.noise.piecewise_constant import Staircase
 
 # Treads of so many widths are tried one by one; beyond, the best share of the shift is searched.
 _FEW = 64

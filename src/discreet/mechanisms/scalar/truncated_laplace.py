@@ -8,15 +8,14 @@ from fractions import Fraction
 from discreet.accounting.calibrate import truncation
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import positive, probability
+from discreet.core._rational import Number
+from discreet.core._validate import positive, probability
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
-from discreet.mechanisms import divergence
-from discreet.mechanisms.scalar import Scalar
-from discreet.mechanisms.scores import Scale
-from discreet.mechanisms.sensitivity import Lattice
-from discreet.noise.bounded import BoundedLaplace
+from discreet.mechanisms import _exact_divergence as divergence
+from discreet.mechanisms._inputs import Lattice, Scale
+from discreet.mechanisms.scalar._base import Scalar
+from discreet.noise.bounded_laplace import BoundedLaplace
 
 # A tail is known to 2**-128: no bound would be shown to keep less than this.
 _SMALLEST_DELTA = Fraction(1, 1 << 100)

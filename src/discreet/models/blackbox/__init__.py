@@ -1,8 +1,9 @@
 """Mechanisms learned from public data: any function of a short input, made private."""
 
-from discreet.models.learned.examples import PrivateOutputs, private_outputs
-from discreet.models.learned.mechanism import Answer, LearnedMechanism
-from discreet.models.learned.metrics import (
+from discreet.models.blackbox._make_private import wrap
+from discreet.models.blackbox.examples import PrivateOutputs, private_outputs
+from discreet.models.blackbox.mechanism import Answer, LearnedMechanism
+from discreet.models.blackbox.metrics import (
     Cells,
     Metric,
     Records,
@@ -10,8 +11,7 @@ from discreet.models.learned.metrics import (
     UnitCount,
     WindowGroups,
 )
-from discreet.models.learned.windows import WindowPlan, Windows
-from discreet.models.learned.wrap import wrap
+from discreet.models.blackbox.windows import WindowPlan, Windows
 
 __all__ = [
     "Answer",

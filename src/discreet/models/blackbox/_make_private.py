@@ -4,25 +4,80 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count, mapped, positive, probability
-from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
+from discreet.core._rational import Number
+from discreet.core._validate import count, mapped, positive, probability
+from discreet.core.errors import InvalidArgument, RelationMismatch
+from discreet.core.relation import Relation
 from discreet.ledger.account import Account
 from discreet.mechanisms.mechanism import Mechanism
-from discreet.models.inputs import LARGEST, Bounds, Floats
-from discreet.models.learned.adjacency import Adjacency, Level
-from discreet.models.learned.alternatives import check, rate
-from discreet.models.learned.blackbox import BlackBox, Shape, cube
-from discreet.models.learned.candidates import trees_of
-from discreet.models.learned.choose import Score, Task, choose, envelopes
-from discreet.models.learned.mechanism import Expected, LearnedMechanism, law_of, make_noise
-from discreet.models.learned.metrics import Metric
-from discreet.models.learned.posterior import Posterior
+from discreet.models._model_inputs import LARGEST, Bounds, Floats
+from discreet.models.blackbox.choose import Score, Task, choose, envelopes, trees_of
+from discreet.models.blackbox.examples import Posterior
+from discreet.models.blackbox.mechanism import (
+    BlackBox,
+    Expected,
+    LearnedMechanism,
+    Shape,
+    ask_alternative,
+    cube,
+    law_of,
+    make_noise,
+)
+from discreet.models.blackbox.metrics import Adjacency, Metric
+from discreet.models.blackbox.metrics import Level_adjacency as Level
+from discreet.noise.random_source import seeded
+
+# ── Alternatives ─────────────────────────────────────────────────────────────────────────────────
+# Other mechanisms that could answer instead, judged on the same public inputs (A42).
+
+
+RUNS = 6
+_MOST = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rated:
+    """A mechanism with its mean absolute error on public inputs."""
+
+    name: str
+    mechanism: Mechanism
+    error: float
+
+
+def check(name: str, mechanism: Mechanism, task: Task) -> None:
+    """Refuse what is under another relation, or promises less than is asked for."""
+    if task.adjacency.group > 1:
+        raise InvalidArgument("alternatives protect one record: leave them out for a group.")
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidArgument(f"The alternative {name!r} must be a mechanism.")
+    guarantee = mechanism.guarantee
+    if guarantee.relation is not Relation.REPLACE_ONE:
+        raise RelationMismatch(
+            f"The alternative {name!r} must be under {Relation.REPLACE_ONE!r}, "
+            f"is under {guarantee.relation!r}."
+        )
+    if guarantee.epsilon(float(task.delta)) > float(task.epsilon) * (1 + 1e-12):
+        raise InvalidArgument(f"The alternative {name!r} promises less than what is asked for.")
+
+
+def rate(name: str, mechanism: Mechanism, task: Task, *, shape: Shape, origin: float) -> Rated:
+    """Release public inputs a few times, with bits that are good for nothing else."""
+    few, bits = task.sample(_MOST), seeded(0)
+    errors = [
+        abs(ask_alternative(mechanism, shape.given(rows), bits) - origin - said)
+        for rows, said in zip(few.inputs, few.said, strict=True)
+        for _ in range(RUNS)
+    ]
+    return Rated(name=name, mechanism=mechanism, error=float(np.mean(errors)))
+
+
+# ── Wrap ─────────────────────────────────────────────────────────────────────────────────────────
+
 
 ANCHORS = 400
 FEWEST = 10

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.core import events
-from discreet.core.check import count, non_negative, positive
+from discreet.core._rational import Number
+from discreet.core._validate import count, non_negative, positive
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.core.exact import Number
-from discreet.mechanisms.divergence import exact_delta
-from discreet.models.learned.metrics import Floats, Metric, UnitCount, WindowGroups
-from discreet.models.learned.ranges import Ranges, clipped
+from discreet.mechanisms._exact_divergence import exact_delta
+from discreet.models.blackbox.metrics import Floats, Metric, UnitCount, WindowGroups
+from discreet.models.blackbox.output_ranges import Ranges, clipped
 
 Adjacency: TypeAlias = Literal["replace", "step"]
 Pair: TypeAlias = tuple[Any, Any]

@@ -8,12 +8,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core.check import count, non_negative, positive
+from discreet.core._rational import Number
+from discreet.core._validate import count, non_negative, positive
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.core.exact import Number
-from discreet.models.learned.fit import Indices, assignment, checked
-from discreet.models.learned.metrics import FINE, Floats, Ints, Metric
-from discreet.models.learned.ranges import (
+from discreet.models.blackbox.lipschitz_fit import Indices, assignment, checked
+from discreet.models.blackbox.metrics import FINE, Floats, Ints, Metric
+from discreet.models.blackbox.output_ranges import (
     MetricRanges,
     anchored,
     chunks,

@@ -1,24 +1,64 @@
-"""Which two inputs are neighbours, and how far any two are apart, in whole numbers.
-
-Every entry of an input is turned into an integer by itself, and distances are sums of integers: a
-position that is left out leaves no trace, not even in the last bit. The unit is 2**-20.
-"""
+"""Who is a neighbour of whom, as people name it, and the distances that fit."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.core.check import count, finite
+from discreet.core._validate import count, finite
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.models.learned.nested import depth_of, fits_into, leaves_in, nested
+from discreet.models._model_inputs import Floats as Floats_adjacency
+
+# ── Nested ───────────────────────────────────────────────────────────────────────────────────────
+# Numbers in tuples in tuples: one for all, one for each attribute, one for each entry.
+
+
+def fits_into(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
+    """Whether one shape stretches to another, without stretching the other."""
+    try:
+        return np.broadcast_shapes(small, large) == large
+    except ValueError:
+        return False
+
+
+def nested(name: str, value: Any) -> Any:
+    """Numbers in tuples in tuples, as doubles; lists and arrays are welcome."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(nested(name, part) for part in value)
+    return float(finite(name, value))
+
+
+def depth_of(cuts: tuple[Any, ...]) -> int:
+    """0: thresholds for all; 1: for each attribute; 2: for each attribute of each position."""
+    depth = 0
+    while cuts and isinstance(cuts[0], tuple):
+        depth, cuts = depth + 1, cuts[0]
+    return depth
+
+
+def leaves_in(cuts: tuple[Any, ...]) -> list[tuple[float, ...]]:
+    """The innermost tuples."""
+    if depth_of(cuts) == 0:
+        return [cuts]
+    return [leaf for part in cuts for leaf in leaves_in(part)]
+
+
+# ── Metrics ──────────────────────────────────────────────────────────────────────────────────────
+# Which two inputs are neighbours, and how far any two are apart, in whole numbers.
+#
+# Every entry of an input is turned into an integer by itself, and distances are sums of integers: a
+# position that is left out leaves no trace, not even in the last bit. The unit is 2**-20.
+
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -377,3 +417,84 @@ class WindowGroups(Metric):
             covered = totals[i] - totals[max(0, i - self.length + 1)]
             totals[i + 1] = totals[i] + np.maximum(0, parts[i] - covered)
         return totals
+
+
+# ── Adjacency ────────────────────────────────────────────────────────────────────────────────────
+
+
+Level_adjacency: TypeAlias = Literal["record", "attribute", "count"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adjacency:
+    """One record, one attribute of one record, one event of a count, or a run of records.
+
+    A distance that was given is used as it is; otherwise public data choose one that fits. It must
+    be one whose neighbours are known: nothing here could tell what any other distance hides.
+    """
+
+    level: Level_adjacency = "record"
+    group: int = 1
+    given: Metric | None = None
+
+    @classmethod
+    def of(cls, metric: Level_adjacency | Metric, *, group: int = 1) -> Adjacency:
+        """From what the user said; there is no default."""
+        run = count("group", group)
+        if isinstance(metric, Metric):
+            if run != 1:
+                raise InvalidArgument("group is for a named metric: use WindowGroups here.")
+            return cls._from(metric)
+        word: object = metric
+        if not isinstance(word, str) or word not in get_args(Level_adjacency):
+            raise InvalidArgument(
+                f"metric must be 'record', 'attribute', 'count' or a Metric, got {metric!r}."
+            )
+        if run > 1 and metric != "record":
+            raise InvalidArgument("group is for metric='record': consecutive records.")
+        return cls(level=metric, group=run)
+
+    @classmethod
+    def _from(cls, metric: Metric) -> Adjacency:
+        if isinstance(metric, UnitCount):
+            return cls(level="count", given=metric)
+        if isinstance(metric, WindowGroups):
+            return cls(level="record", group=metric.length, given=metric)
+        if not isinstance(metric, Records | Truncated):
+            raise InvalidArgument(
+                f"metric must be Records, Cells, Truncated, UnitCount or WindowGroups, or derived "
+                f"from one: who is a neighbour under {type(metric).__name__} is not known here."
+            )
+        return cls(level=metric.level, given=metric)
+
+    @property
+    def words(self) -> str:
+        """What is hidden."""
+        return self.plain.relation_words
+
+    @property
+    def plain(self) -> Metric:
+        """The distance that counts units that differ."""
+        return self._grouped(self._leveled())
+
+    def truncated(self, widths: Floats_adjacency) -> Metric:
+        """Distances that grow up to one for each record, with these widths of ``(n, d)``."""
+        if self.level == "attribute":
+            return Truncated(width=widths.tolist(), level="attribute")
+        return self._grouped(Truncated(width=widths.tolist()))
+
+    def cells(self, cuts: list[list[float]]) -> Metric:
+        """Distances between cells; one list of cuts for each attribute."""
+        if self.level == "attribute":
+            return Cells(cuts=tuple(map(tuple, cuts)), level="attribute")
+        return self._grouped(Cells(cuts=tuple(map(tuple, cuts))))
+
+    def _leveled(self) -> Metric:
+        if self.level == "count":
+            return UnitCount()
+        return Records(level="attribute") if self.level == "attribute" else Records()
+
+    def _grouped(self, metric: Metric) -> Metric:
+        if self.group == 1:
+            return metric
+        return WindowGroups(length=self.group, parts_of=metric)

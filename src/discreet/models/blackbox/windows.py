@@ -13,12 +13,12 @@ import numpy as np
 from discreet.accounting.composition import basic
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import count
+from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument, NotCertified
 from discreet.ledger.account import Account, Reservation
-from discreet.models.inputs import Floats
-from discreet.models.learned.mechanism import Answer, LearnedMechanism
-from discreet.noise.bits import Bits, source_of
+from discreet.models._model_inputs import Floats
+from discreet.models.blackbox.mechanism import Answer, LearnedMechanism
+from discreet.noise.random_source import Bits, source_of
 
 _PARTS = {"attribute": "attribute", "count": "event"}
 

@@ -4,18 +4,21 @@ Noise is added to exact sums of clipped gradients, in whole numbers; the cost of
 from its exact events.
 """
 
-import discreet.models.extra  # noqa: F401 - first: it names what is missing
-from discreet.models.sgd.analysis import Analysis, analyse
-from discreet.models.sgd.classifier import PrivateLogisticRegression
-from discreet.models.sgd.convergence import Problem
-from discreet.models.sgd.full_batch import NoisyDescent, noisy_descent
-from discreet.models.sgd.laplace_steps import LaplaceDescent, laplace_descent
-from discreet.models.sgd.objectives import Huber, Logistic, Objective, Softmax, Squared, faults
-from discreet.models.sgd.personal_classifier import PersonalLogisticRegression
-from discreet.models.sgd.perturbed import OutputPerturbation, output_perturbation
-from discreet.models.sgd.perturbed_logistic import PerturbedLogisticRegression
-from discreet.models.sgd.regressors import PrivateHuberRegressor, PrivateRidge
-from discreet.models.sgd.schedule import PowerSchedule
+import discreet.models._model_inputs  # noqa: F401 - first: it names what is missing
+from discreet.models.dp_sgd._laplace_rates import PowerSchedule
+from discreet.models.dp_sgd.convergence import Problem
+from discreet.models.dp_sgd.estimators import (
+    PrivateHuberRegressor,
+    PrivateLogisticRegression,
+    PrivateRidge,
+)
+from discreet.models.dp_sgd.laplace_gradient_descent import LaplaceDescent, laplace_descent
+from discreet.models.dp_sgd.losses import Huber, Logistic, Objective, Softmax, Squared, faults
+from discreet.models.dp_sgd.noisy_gradient_descent import NoisyDescent, noisy_descent
+from discreet.models.dp_sgd.output_perturbation import OutputPerturbation, output_perturbation
+from discreet.models.dp_sgd.output_perturbation_logistic import PerturbedLogisticRegression
+from discreet.models.dp_sgd.personalized import PersonalLogisticRegression
+from discreet.models.dp_sgd.schedule_analysis import Analysis, analyse
 
 __all__ = [
     "Analysis",

@@ -5,33 +5,159 @@ from __future__ import annotations
 import math
 import warnings
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
+import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, softmax
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from discreet.core.check import count, non_negative, positive
-from discreet.core.errors import InvalidArgument
+from discreet.core._validate import count, non_negative, positive
+from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
-from discreet.ledger.account import Account
-from discreet.ledger.charged import charged
-from discreet.mechanisms.gaussian import gaussian
+from discreet.ledger.account import Account, charged
+from discreet.mechanisms.additive import gaussian
 from discreet.mechanisms.mechanism import Certificate, Check
-from discreet.models.inputs import (
+from discreet.models._model_inputs import (
     Bounds,
+    ChargingEstimator,
     Floats,
     doubles,
+    matrix_shape,
+    names_of,
+    same_rows,
+    shaped,
 )
-from discreet.models.sgd.budget import Budget
-from discreet.models.sgd.features import FeatureMap
-from discreet.models.sgd.mapped import MappedEstimator
-from discreet.models.sgd.objectives import Objective
-from discreet.models.sgd.plan import Plan, Wishes, make_plan
-from discreet.models.sgd.train import descend
-from discreet.noise.bits import Bits
+from discreet.models.dp_sgd.budget import Budget, Plan, Wishes, make_plan
+from discreet.models.dp_sgd.losses import Objective
+from discreet.models.dp_sgd.train import FeatureMap, descend
+from discreet.noise.random_source import Bits
+
+# ── Labels ───────────────────────────────────────────────────────────────────────────────────────
+# Labels of classifiers: declared or public, as places in the list of classes, and back.
+
+
+Classes: TypeAlias = Sequence[Any] | NDArray[Any] | str | None
+"""The labels that can occur, or ``"public"``: those found in y are no secret."""
+
+
+def declared(classes: Classes, *, found: NDArray[Any] | None = None) -> NDArray[Any]:
+    """The labels that can occur; ``found`` are those of an earlier look at public labels."""
+    if isinstance(classes, str) or classes is None:
+        if classes == "public" and found is not None:
+            return found
+        raise InvalidArgument(
+            "classes must be declared: the labels that can occur, or 'public' if the labels "
+            "found in y are no secret."
+        )
+    try:
+        named: NDArray[Any] = np.unique(np.asarray(classes))
+    except (TypeError, ValueError):
+        raise InvalidArgument("classes must be all numbers or all text.") from None
+    if len(named) < 2:
+        raise InvalidArgument(
+            f"classes must name at least two labels, got {len(named)} class: with a single "
+            "class there is nothing to learn."
+        )
+    return named
+
+
+def classes_of(classes: Classes, y: NDArray[Any]) -> NDArray[Any]:
+    """The labels that can occur; y is looked at only where they are public."""
+    if not isinstance(classes, str) or classes != "public":
+        return declared(classes)
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise OutOfDomain("y contains NaN or infinity: drop or replace missing labels.")
+    if type_of_target(y) not in ("binary", "multiclass"):
+        raise OutOfDomain("Unknown label type: y must hold labels, all numbers or all text.")
+    found: NDArray[Any] = np.unique(y)
+    if len(found) < 2:
+        raise InvalidArgument("y holds one class only: there is nothing to learn.")
+    return found
+
+
+def places(y: NDArray[Any], classes: NDArray[Any]) -> Floats:
+    """The place of each label among the classes."""
+    found = np.full(len(y), -1.0)
+    for place, label in enumerate(classes):
+        found[y == label] = place
+    if (found < 0).any():
+        raise OutOfDomain(
+            "y holds labels that are not among the declared classes: declare them, or map "
+            "them to one that is."
+        )
+    return found
+
+
+def probabilities(margins: Floats) -> Floats:
+    """Of the classes, one row for each item; margins of one number belong to two classes."""
+    if margins.ndim == 1:
+        ones: Floats = expit(margins)
+        return np.column_stack([1 - ones, ones])
+    return np.asarray(softmax(margins, axis=1), dtype=np.float64)
+
+
+def likeliest(margins: Floats, classes: NDArray[Any]) -> NDArray[Any]:
+    """The label with the largest margin."""
+    chosen = margins > 0 if margins.ndim == 1 else margins.argmax(axis=1)
+    labels: NDArray[Any] = classes[chosen.astype(np.intp)]
+    return labels
+
+
+# ── Mapped ───────────────────────────────────────────────────────────────────────────────────────
+# What linear estimators on mapped rows share: rows at the door, the map, margins.
+
+
+class MappedEstimator(ChargingEstimator):
+    """A linear model of rows that are scaled by declared ``bounds`` and shrunk to a length."""
+
+    bounds: Bounds
+    fit_intercept: bool
+    theta_: Floats
+    feature_map_: FeatureMap
+
+    @abstractmethod
+    def _target_array(self, y: object) -> NDArray[Any]:
+        """Targets as they are given, of the right shape; no value is read for an error."""
+
+    @abstractmethod
+    def _row_norm(self, columns: int) -> float:
+        """The greatest length of a mapped row."""
+
+    def _start(self, X: object, y: object) -> tuple[NDArray[Any], NDArray[Any], FeatureMap]:
+        """Rows and targets before a value is read, and the map of the rows; the old fit is gone."""
+        self.__dict__.pop("theta_", None)  # a fit that fails leaves none, not half of an old one
+        table = self._table(X, reset=True)
+        targets = self._target_array(y)
+        same_rows(table, targets)
+        mapped = FeatureMap.of(
+            self.bounds,
+            columns=table.shape[1],
+            names=names_of(X),
+            intercept=bool(self.fit_intercept),
+            row_norm=self._row_norm(table.shape[1]),
+        )
+        return table, targets, mapped
+
+    def _table(self, X: object, *, reset: bool) -> NDArray[Any]:
+        table = shaped("X", X)
+        matrix_shape(table)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return table
+
+    def _margins_of(self, objective: Objective, X: object) -> Floats:
+        table = self._table(X, reset=False)
+        if not len(table):
+            raise InvalidArgument("X has 0 sample(s) while a minimum of 1 is required.")
+        return objective.margins(self.theta_, self.feature_map_.rows(doubles("X", table)))
+
+
+# ── Estimators ───────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

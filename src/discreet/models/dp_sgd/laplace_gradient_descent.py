@@ -16,22 +16,26 @@ import numpy as np
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import count, positive
+from discreet.core._rational import Number
+from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, RelationMismatch
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.laplace import laplace
+from discreet.mechanisms.additive import Additive, laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.models.sgd.analysis import undrawn_epsilons
-from discreet.models.sgd.features import FEATURE_BITS
-from discreet.models.sgd.objectives import Floats, Objective
-from discreet.models.sgd.perturbed import longest_gradient, read_records
-from discreet.models.sgd.rounding import exact_margins, piece_error, representable
-from discreet.models.sgd.schedule import PowerSchedule, best_laplace_scales
-from discreet.models.sgd.slopes import Grid, whole_slopes
-from discreet.noise.bits import Bits, source_of
-from discreet.noise.law import Ints
+from discreet.models.dp_sgd._laplace_rates import PowerSchedule, best_laplace_scales
+from discreet.models.dp_sgd.losses import Floats, Objective
+from discreet.models.dp_sgd.output_perturbation import longest_gradient, read_records
+from discreet.models.dp_sgd.schedule_analysis import undrawn_epsilons
+from discreet.models.dp_sgd.train import (
+    FEATURE_BITS,
+    Grid,
+    exact_margins,
+    piece_error,
+    representable,
+    whole_slopes,
+)
+from discreet.noise.distribution import Ints
+from discreet.noise.random_source import Bits, source_of
 from discreet.noise.uniform import subset
 
 # Slopes in steps of 2**-17, rows in steps of 2**-13 of their length: products of a chunk of rows

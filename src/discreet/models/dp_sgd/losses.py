@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, softmax
 
-from discreet.core.check import count, non_negative, positive
+from discreet.core._validate import count, non_negative, positive
 from discreet.core.errors import InvalidArgument
 
 Floats: TypeAlias = NDArray[np.float64]

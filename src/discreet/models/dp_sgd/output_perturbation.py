@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import optimize
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import count, positive
-from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
-from discreet.core.exact import Number
+from discreet.core._rational import Number
+from discreet.core._validate import count, non_negative, positive
+from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain, Unsupported
 from discreet.core.relation import Relation
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.gaussian import gaussian
-from discreet.mechanisms.laplace import laplace
+from discreet.mechanisms.additive import Additive, gaussian, laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
-from discreet.models.inputs import doubles, matrix_shape, same_rows, shaped
-from discreet.models.sgd.bolt_on import minimiser_sensitivity
-from discreet.models.sgd.objectives import Floats, Logistic, Norm, Objective, Softmax
-from discreet.models.sgd.rounding import (
+from discreet.models._model_inputs import doubles, matrix_shape, same_rows, shaped
+from discreet.models.dp_sgd._laplace_rates import Floats, positives
+from discreet.models.dp_sgd.losses import Floats as Floats_perturbed
+from discreet.models.dp_sgd.losses import Logistic, Norm, Objective, Softmax
+from discreet.models.dp_sgd.train import (
     ROW_BITS,
     UNIT,
     clipped_rows,
@@ -33,7 +32,136 @@ from discreet.models.sgd.rounding import (
     representable,
     widened,
 )
-from discreet.noise.bits import Bits, source_of
+from discreet.noise.random_source import Bits, source_of
+
+# ── Bolt on ──────────────────────────────────────────────────────────────────────────────────────
+# How far one record moves a model that was trained without noise (C42).
+#
+# Noise is then added to the finished model alone ("bolt-on" or output perturbation). The sensitivity
+# is in L2: it takes Gaussian noise, or Laplace noise of sqrt(p) times the scale.
+
+
+Order: TypeAlias = Literal["permutation", "with replacement"]
+
+
+def contraction(rate: ArrayLike, *, smoothness: float, strong_convexity: float = 0.0) -> Floats:
+    """By how much a gradient step shrinks distances: ``max(|1 - eta m|, |1 - eta L|)``.
+
+    Theorem: for an m-strongly convex, L-smooth loss the step is Lipschitz with this constant; up to
+        ``eta = 2/L`` it is at most 1.
+    Proof: the mean of the Hessian between two points has its eigenvalues in [m, L].
+    """
+    eta = np.atleast_1d(np.asarray(rate, dtype=np.float64))
+    top, low = float(positive("smoothness", smoothness)), float(strong_convexity)
+    if not 0 <= low <= top:
+        raise InvalidArgument("strong_convexity must lie between 0 and smoothness.")
+    if float(eta.max()) * top > 2:
+        raise Unsupported(f"Rates above 2/L = {2 / top:g} can drive two runs apart.")
+    return np.maximum(np.abs(1 - eta * low), np.abs(1 - eta * top))
+
+
+def pass_sensitivity(
+    rates: ArrayLike,
+    *,
+    rows: int,
+    passes: int,
+    lipschitz: float,
+    smoothness: float,
+    strong_convexity: float = 0.0,
+    order: Order = "permutation",
+) -> float:
+    """How far one replaced record moves the last iterate of noiseless passes, in L2.
+
+    ``rates`` holds one rate for each update, ``passes * rows`` of them, one record at a time in an
+    order that does not depend on the data and is the same in every pass. ``lipschitz`` bounds a
+    record's gradient without the penalty.
+
+    Theorem: a record at place i of the order moves the iterate by at most
+        ``2 G sum_t eta_t prod_{s > t} c_s`` over its own updates t; this is the largest over i.
+    Proof: an update with the same record is c-Lipschitz; with the replaced one it adds the
+        distance of two gradients at one theta, ``2 eta G``, once more.
+    Source: Wu et al. 2017, for their rates: ``2 k eta G`` (convex),
+        ``2 eta G / (1 - (1 - eta m)^n)`` (strongly convex, constant rate), ``2 G / (m n)``
+        (strongly convex, ``min(1/L, 1/(m t))``).
+    Needs: no clipping that is ever active, no draws with replacement.
+    """
+    if order != "permutation":
+        raise Unsupported(
+            "Drawn with replacement, a record may be met in every step: take "
+            "with_replacement_sensitivity, or noise in every step (trajectory)."
+        )
+    eta = positives("rates", rates)
+    n, k = count("rows", rows), count("passes", passes)
+    if eta.size != n * k:
+        raise InvalidArgument(f"rates must have {n * k} numbers, one for each update.")
+    shrink = contraction(eta, smoothness=smoothness, strong_convexity=strong_convexity)
+    later = np.append(np.cumprod(shrink[:0:-1])[::-1], 1.0)
+    moved = (2 * float(positive("lipschitz", lipschitz)) * eta * later).reshape(k, n).sum(axis=0)
+    return float(moved.max()) * (1 + 4 * eta.size * 2.0**-52)
+
+
+def constant_rate_limit(
+    *, rate: float, rows: int, lipschitz: float, strong_convexity: float
+) -> float:
+    """The limit of `pass_sensitivity` for many passes: ``2 eta G / (1 - (1 - eta m)^n)``.
+
+    For ``eta <= 1/L``. The printed ``2 G / (m n)`` is smaller, and false for a constant rate: the
+    last record alone moves the model by ``2 eta G``.
+    """
+    eta, m = float(positive("rate", rate)), float(positive("strong_convexity", strong_convexity))
+    if eta * m >= 1:
+        raise InvalidArgument("rate must be below 1/m.")
+    kept = -math.expm1(count("rows", rows) * math.log1p(-eta * m))
+    return 2 * eta * float(positive("lipschitz", lipschitz)) / kept
+
+
+def falling_rates(*, rows: int, passes: int, smoothness: float, strong_convexity: float) -> Floats:
+    """``min(1/L, 1/(m t))`` for t = 1, 2, ...: the sensitivity is then at most 2 G / (m n)."""
+    top = float(positive("smoothness", smoothness))
+    low = float(positive("strong_convexity", strong_convexity))
+    t = np.arange(1, count("rows", rows) * count("passes", passes) + 1, dtype=np.float64)
+    rates: Floats = np.minimum(1 / top, 1 / (low * t))
+    return rates
+
+
+def with_replacement_sensitivity(rates: ArrayLike, *, lipschitz: float) -> float:
+    """``2 G sum eta``: all that holds if records are drawn with replacement (convex, smooth)."""
+    return 2 * float(positive("lipschitz", lipschitz)) * float(positives("rates", rates).sum())
+
+
+def minimiser_sensitivity(
+    *,
+    lipschitz: float,
+    strong_convexity: float,
+    rows: int,
+    relation: Relation = Relation.REPLACE_ONE,
+    tolerance: float = 0.0,
+) -> float:
+    """How far one record moves the minimiser of ``sum of losses / rows + l2/2 ||theta||^2``, in L2.
+
+    Theorem: ``2 G / (m n)`` for a replaced record, ``G / (m n)`` for one added or removed, if the
+        sum is divided by a public constant n; a gradient of length ``tolerance`` in the place of
+        zero adds ``2 tolerance / m``.
+    Proof: with F m-strongly convex, ``m ||a - b|| <= ||F'(a) - F'(b)||``. At the two minimisers
+        the gradients of one objective differ by that of the records that are not shared.
+    Source: Chaudhuri, Monteleoni, Sarwate 2011; Wu et al. 2017. C42.
+    """
+    g, m = positive("lipschitz", lipschitz), positive("strong_convexity", strong_convexity)
+    match relation:
+        case Relation.REPLACE_ONE:
+            records = 2
+        case Relation.ADD_REMOVE:
+            records = 1
+        case _:
+            raise InvalidArgument(f"relation must be replace-one or add/remove, got {relation!r}.")
+    moved = records * float(g) / count("rows", rows) + 2 * float(
+        non_negative("tolerance", tolerance)
+    )
+    return moved / float(m)
+
+
+# ── Perturbed ────────────────────────────────────────────────────────────────────────────────────
+
 
 # The solver stops at this part of what one record can do to the gradient.
 _TOLERANCE = 2.0**-10
@@ -72,7 +200,7 @@ class OutputPerturbation(Mechanism):
             mechanism="output perturbation", guarantee=self.guarantee, checks=found.checks
         )
 
-    def release(self, x: object, y: object, *, bits: Bits | None = None) -> Floats:
+    def release(self, x: object, y: object, *, bits: Bits | None = None) -> Floats_perturbed:
         """The noisy parameters, a multiple of a public grid each."""
         rows, targets = read_records(
             self.objective,
@@ -83,7 +211,7 @@ class OutputPerturbation(Mechanism):
             rows=self.rows if self.relation is Relation.REPLACE_ONE else None,
         )
         theta = _solved(self, rows, targets)
-        released: Floats = self.noise.release(theta, bits=source_of(bits))
+        released: Floats_perturbed = self.noise.release(theta, bits=source_of(bits))
         return released
 
     @property
@@ -215,7 +343,7 @@ def read_records(
     rows: int | None = None,
     norm: Norm = "l2",
     bits: int = ROW_BITS,
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats_perturbed, Floats_perturbed]:
     """Private records: rows shrunk to the declared length, targets that the loss understands.
 
     ``rows``: their number, where it is public.
@@ -237,19 +365,19 @@ def read_records(
     return clipped_rows(doubles("X", table), row_norm, norm=norm, bits=bits), targets
 
 
-def _solved(plan: OutputPerturbation, x: Floats, y: Floats) -> Floats:
+def _solved(plan: OutputPerturbation, x: Floats_perturbed, y: Floats_perturbed) -> Floats_perturbed:
     """Parameters within ``tolerance / m`` of the minimiser over the ball: private."""
     objective, radius = plan.objective, plan.radius
 
-    def slope(theta: Floats) -> Floats:
-        gradient: Floats = data_gradient(objective, theta, x, y) / plan.rows
+    def slope(theta: Floats_perturbed) -> Floats_perturbed:
+        gradient: Floats_perturbed = data_gradient(objective, theta, x, y) / plan.rows
         return gradient + objective.penalty_gradient(theta)
 
-    def fast(theta: Floats) -> tuple[float, Floats]:
+    def fast(theta: Floats_perturbed) -> tuple[float, Floats_perturbed]:
         margins = objective.margins(theta, x)
         loss = float(objective.losses(margins, y).sum()) / plan.rows + objective.penalty(theta)
         slopes = objective.slopes(margins, y).reshape(len(x), objective.outputs)
-        gradient: Floats = (slopes.T @ x).ravel() / plan.rows
+        gradient: Floats_perturbed = (slopes.T @ x).ravel() / plan.rows
         return loss, gradient + objective.penalty_gradient(theta)
 
     start = np.zeros(objective.dimension(plan.features))
@@ -263,17 +391,19 @@ def _solved(plan: OutputPerturbation, x: Floats, y: Floats) -> Floats:
     return _accelerated(plan, projected(theta, radius), slope, share=len(x) / plan.rows)
 
 
-def _length(vector: Floats) -> float:
+def _length(vector: Floats_perturbed) -> float:
     return float(np.linalg.norm(vector))
 
 
-def projected(theta: NDArray[np.float64], radius: float) -> Floats:
+def projected(theta: NDArray[np.float64], radius: float) -> Floats_perturbed:
     """The nearest point of the ball."""
     length = _length(theta)
     return theta if length <= radius else theta * (radius / length)
 
 
-def _accelerated(plan: OutputPerturbation, start: Floats, slope: Any, *, share: float) -> Floats:
+def _accelerated(
+    plan: OutputPerturbation, start: Floats_perturbed, slope: Any, *, share: float
+) -> Floats_perturbed:
     """Nesterov's projected descent: slower, but sure to arrive.
 
     Proof: the projected step T is Lipschitz with 1 - m/L, so that ``L ||z - T z|| <= tolerance``

@@ -16,27 +16,21 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from discreet.accounting.conversion import gaussian_sigma
-from discreet.core.check import count, positive
+from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument, RelationMismatch
 from discreet.core.relation import Relation
-from discreet.ledger.account import Account
-from discreet.ledger.charged import charged
+from discreet.ledger.account import Account, charged
 from discreet.mechanisms.mechanism import Certificate
-from discreet.models.inputs import (
-    Bounds,
-    Floats,
-    doubles,
-    shaped,
-)
-from discreet.models.sgd import labels
-from discreet.models.sgd.features import usual_norm
-from discreet.models.sgd.full_batch import NoisyDescent, noisy_descent
-from discreet.models.sgd.laplace_steps import LaplaceDescent, laplace_descent
-from discreet.models.sgd.mapped import MappedEstimator
-from discreet.models.sgd.objectives import Logistic, Objective, Softmax
-from discreet.models.sgd.perturbed import OutputPerturbation, output_perturbation
-from discreet.models.sgd.schedule import PowerSchedule
-from discreet.noise.bits import Bits
+from discreet.models._model_inputs import Bounds, Floats, doubles, shaped
+from discreet.models.dp_sgd import _estimator_base as labels
+from discreet.models.dp_sgd._estimator_base import MappedEstimator
+from discreet.models.dp_sgd._laplace_rates import PowerSchedule
+from discreet.models.dp_sgd.laplace_gradient_descent import LaplaceDescent, laplace_descent
+from discreet.models.dp_sgd.losses import Logistic, Objective, Softmax
+from discreet.models.dp_sgd.noisy_gradient_descent import NoisyDescent, noisy_descent
+from discreet.models.dp_sgd.output_perturbation import OutputPerturbation, output_perturbation
+from discreet.models.dp_sgd.train import usual_norm
+from discreet.noise.random_source import Bits
 
 Method: TypeAlias = Literal["output", "last iterate", "laplace steps"]
 Release: TypeAlias = OutputPerturbation | NoisyDescent | LaplaceDescent

@@ -12,18 +12,19 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from discreet.core.check import count, positive
+from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
-from discreet.models.sgd.convergence import Bound, Problem, bound
-from discreet.models.sgd.laplace import GradientBound, marginal_epsilons, noise_scales
-from discreet.models.sgd.reference import Noise
-from discreet.models.sgd.schedule import (
+from discreet.models.dp_sgd._laplace_rates import (
     Floats,
+    GradientBound,
     PowerSchedule,
     Verdict,
     best_gaussian_sigmas,
     best_laplace_scales,
+    marginal_epsilons,
+    noise_scales,
 )
+from discreet.models.dp_sgd.convergence import Bound, Noise, Problem, bound
 
 Budget: TypeAlias = Literal["iterate", "run"]
 

@@ -1,16 +1,19 @@
 """Private aggregation of teacher ensembles, with a budget for each level of data owners."""
 
-import discreet.models.extra  # noqa: F401 - first: it names what is missing
-from discreet.models.pate.aggregate import Confident
-from discreet.models.pate.assignment import Assignment, counted, hybrid, upsampling, weighting
-from discreet.models.pate.calibrate import label_law, sensitivities
-from discreet.models.pate.costs import diagnose
-from discreet.models.pate.ensemble import Labels, PrivateEnsemble
-from discreet.models.pate.plan import LabelPlan, plan_labels
-from discreet.models.pate.search import expected, search_rule
-from discreet.models.pate.simulate import simulate_votes
-from discreet.models.pate.staged import plan_stages, plan_turns
-from discreet.models.pate.student import train_student
+import discreet.models._model_inputs  # noqa: F401 - first: it names what is missing
+from discreet.models.pate._data_dependent_cost import diagnose
+from discreet.models.pate._tune_aggregator import expected, search_rule, simulate_votes
+from discreet.models.pate.aggregators import Confident
+from discreet.models.pate.classifier import Labels, PrivateEnsemble, train_student
+from discreet.models.pate.label_plan import LabelPlan, label_law, plan_labels, sensitivities
+from discreet.models.pate.staged_plan import plan_stages, plan_turns
+from discreet.models.pate.teacher_assignment import (
+    Assignment,
+    counted,
+    hybrid,
+    upsampling,
+    weighting,
+)
 
 __all__ = [
     "Assignment",

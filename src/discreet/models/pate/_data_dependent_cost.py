@@ -16,13 +16,12 @@ import scipy.special as sp
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.conversion import renyi_epsilon
-from discreet.core.check import finite, positive
+from discreet.core._rational import Number
+from discreet.core._validate import finite, positive
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
-from discreet.models.pate.aggregate import Confident, as_counts
-from discreet.models.pate.assignment import UNITS
-from discreet.models.pate.published import gaussian_cost
-from discreet.noise.law import Floats
+from discreet.models.pate.aggregators import Confident, as_counts, gaussian_cost
+from discreet.models.pate.teacher_assignment import UNITS
+from discreet.noise.distribution import Floats
 
 ORDERS: Floats = np.concatenate(
     [

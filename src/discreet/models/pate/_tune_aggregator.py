@@ -1,27 +1,29 @@
-"""The rule with most labels of a wanted quality, found on votes that are public or simulated.
-
-Never on the private votes: parameters that fit them would tell about them, and nothing here is
-charged (M24, M45, T27).
-"""
+"""Votes of imagined teachers: to choose parameters without looking at private votes (M45)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.special as sp
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import count, probability
+from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.models.pate.aggregate import Confident, as_counts
-from discreet.models.pate.assignment import UNITS, Assignment
-from discreet.models.pate.calibrate import sensitivities
-from discreet.models.pate.plan import SPARE, LabelPlan, plan_labels
-from discreet.noise.law import Floats
+from discreet.models.pate.aggregators import Confident, as_counts
+from discreet.models.pate.label_plan import SPARE, LabelPlan, plan_labels, sensitivities
+from discreet.models.pate.teacher_assignment import UNITS, Assignment
+from discreet.noise.distribution import Floats
+
+# ── Search ───────────────────────────────────────────────────────────────────────────────────────
+# The rule with most labels of a wanted quality, found on votes that are public or simulated.
+#
+# Never on the private votes: parameters that fit them would tell about them, and nothing here is
+# charged (M24, M45, T27).
+
 
 # In parts of all votes.
 _SIGMAS = np.geomspace(0.04, 0.8, 25)
@@ -156,3 +158,42 @@ def _known(counts: ArrayLike, truth: ArrayLike) -> tuple[NDArray[np.int64], NDAr
 def _short(value: float) -> float:
     """Three digits: a rule is public, and nobody needs more."""
     return float(f"{value:.3g}")
+
+
+# ── Simulate ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """Imagined items: what teachers say of each, and what is true."""
+
+    votes: NDArray[np.int64] = field(repr=False)
+    truth: NDArray[np.int64] = field(repr=False)
+
+
+def simulate_votes(
+    items: int,
+    *,
+    teachers: int,
+    classes: int,
+    accuracy: float,
+    spread: float = 2.0,
+    seed: int = 0,
+) -> Simulated:
+    """Teachers who are right with a probability that differs from item to item.
+
+    It is Beta distributed with mean ``accuracy``; the smaller ``spread``, the more items are clear
+    to all or to few. Who errs names, four times in five, the class that the item resembles, or
+    any. Nothing private is in it: the seed may be published.
+    """
+    if not 0 < accuracy < 1 or not 0 < spread < np.inf:
+        raise InvalidArgument("accuracy must lie in (0, 1) and spread must be positive.")
+    number = count("classes", classes, minimum=2)
+    shape = (count("items", items), count("teachers", teachers))
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, number, shape[0])
+    alike = (truth + rng.integers(1, number, shape[0])) % number
+    clear = rng.beta(accuracy * spread, (1 - accuracy) * spread, shape[0])
+    wrong = np.where(rng.random(shape) < 0.8, alike[:, None], rng.integers(0, number, shape))
+    votes = np.where(rng.random(shape) < clear[:, None], truth[:, None], wrong)
+    return Simulated(votes=votes, truth=truth)

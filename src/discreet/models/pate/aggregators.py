@@ -1,20 +1,125 @@
-"""The cost of noisy votes as Papernot et al. (2017, 2018) and Muehl (2021) account for it.
+"""LNMax: the winner of votes with discrete Laplace noise, the first rule of this kind (M9).
 
-Functions of the votes themselves, so their values are as private as the votes: a diagnosis, never a
-guarantee. The published bounds are one-sided, and hold for continuous noise; `costs` has the
-two-sided ones for the noise that is really drawn.
+With composition in view Gaussian noise is cheaper; this one has pure differential privacy.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import scipy.special as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from discreet.core.errors import InvalidArgument
-from discreet.noise.law import Floats
+from discreet.accounting.guarantee import Guarantee
+from discreet.accounting.personalized import PersonalGuarantee, personal
+from discreet.core import events
+from discreet.core._rational import Number
+from discreet.core._validate import finite, positive
+from discreet.core.errors import InvalidArgument, OutOfDomain
+from discreet.core.relation import Relation
+from discreet.models.pate.teacher_assignment import UNITS, Assignment
+from discreet.noise.distribution import Floats
+from discreet.noise.gaussian import DiscreteGaussian
+from discreet.noise.laplace import DiscreteLaplace
+from discreet.noise.random_source import Bits, source_of
+
+# ── Aggregate ────────────────────────────────────────────────────────────────────────────────────
+# Noisy votes: whole counts, discrete Gaussian noise, costs that do not depend on the votes.
+#
+# Every cost here is fixed by public numbers, so it can be charged, and when a budget is empty nobody
+# learns from that more than the guarantee allows. (Costs that depend on the votes are smaller, and as
+# private as the votes: `published`.)
+
+
+UNANSWERED = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confident:
+    """Confident-GNMax: a label if the largest count is large enough, after noise on both (M14).
+
+    Theorem: a question costs an owner whose data move ``share`` units ``share**2 / (2 s1**2)`` in
+        zCDP, and an answer ``share**2 / s2**2`` more, s1 and s2 being the noises in units. Under
+        add or remove, and under replacement too.
+    Proof: the largest count moves by at most ``share``; whether it passes is a post-processing of
+        its noisy value. The counts move by at most ``share`` down in all and ``share`` up in all,
+        so by at most ``2 share**2`` in squared length; the winner is a post-processing of the
+        noisy counts. Discrete Gaussian noise of parameter s is ``length**2 / (2 s**2)``-zCDP.
+        Whether there is an answer is published, so its cost may depend on it (adaptive
+        composition).
+    Source: Papernot et al. 2018; Canonne, Kamath, Steinke 2020; Muehl 2021 (M14, M19, M44).
+    """
+
+    threshold: Number
+    """Votes that the largest noisy count must reach."""
+    sigma_threshold: Number
+    """Noise of that test, in votes."""
+    sigma_votes: Number
+    """Noise of the counts, in votes."""
+
+    def __post_init__(self) -> None:
+        finite("threshold", self.threshold)
+        positive("sigma_threshold", self.sigma_threshold)
+        positive("sigma_votes", self.sigma_votes)
+
+    def question(self, assignment: Assignment) -> PersonalGuarantee:
+        """What every owner pays for a question, answered or not."""
+        return self._cost(assignment, self.sigma_threshold, squares=1, dimension=1)
+
+    def answer(self, assignment: Assignment, *, classes: int) -> PersonalGuarantee:
+        """What every owner pays for an answer, beside the question."""
+        return self._cost(assignment, self.sigma_votes, squares=2, dimension=classes)
+
+    def ask(self, counts: ArrayLike, *, bits: Bits | None = None) -> NDArray[np.bool_]:
+        """Whether each item is answered; ``counts`` in units, one row for each item."""
+        found = as_counts(counts)
+        noise = self._noise(self.sigma_threshold, len(found), bits)
+        # Whole units: the noisy count is compared in exact numbers.
+        limit = math.ceil(finite("threshold", self.threshold) * UNITS)
+        return np.asarray(found.max(axis=1) + noise >= limit)
+
+    def answers(self, counts: ArrayLike, *, bits: Bits | None = None) -> NDArray[np.int64]:
+        """The winner of each row; of equal noisy counts the first."""
+        found = as_counts(counts)
+        noise = self._noise(self.sigma_votes, found.size, bits).reshape(found.shape)
+        return np.asarray((found + noise).argmax(axis=1), dtype=np.int64)
+
+    def _noise(self, sigma: Number, size: int, bits: Bits | None) -> NDArray[np.int64]:
+        variance = (positive("sigma", sigma) * UNITS) ** 2
+        return DiscreteGaussian(square=variance).sample(size, source_of(bits))
+
+    def _cost(
+        self, assignment: Assignment, sigma: Number, *, squares: int, dimension: int
+    ) -> PersonalGuarantee:
+        variance = (positive("sigma", sigma) * UNITS) ** 2
+        return personal(
+            {
+                name: Guarantee(
+                    events.DiscreteGaussian(variance, Fraction(squares * share**2), dimension),
+                    Relation.ADD_REMOVE,
+                )
+                for name, share in assignment.shares.items()
+            }
+        )
+
+
+def as_counts(counts: ArrayLike) -> NDArray[np.int64]:
+    """Counts at the door: whole units, a row for each item."""
+    found = np.asarray(counts)
+    if found.ndim != 2 or not np.issubdtype(found.dtype, np.integer):
+        raise OutOfDomain("counts must be whole units of votes, one row for each item.")
+    return found.astype(np.int64)
+
+
+# ── Published ────────────────────────────────────────────────────────────────────────────────────
+# The cost of noisy votes as Papernot et al. (2017, 2018) and Muehl (2021) account for it.
+#
+# Functions of the votes themselves, so their values are as private as the votes: a diagnosis, never a
+# guarantee. The published bounds are one-sided, and hold for continuous noise; `costs` has the
+# two-sided ones for the noise that is really drawn.
 
 
 def gaussian_log_error(votes: ArrayLike, *, sigma: float) -> Floats:
@@ -121,3 +226,69 @@ def _gaps(votes: ArrayLike) -> Floats:
 
 def _capped(log_error: Floats, classes: int) -> Floats:
     return np.minimum(log_error, math.log1p(-1 / classes))
+
+
+# ── Laplace ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaplaceMax:
+    """The plurality after Laplace noise of ``scale`` votes on every count.
+
+    Theorem: an answer is ``2 share / scale``-DP for an owner whose data move ``share``.
+    Proof: the counts move by at most ``2 share`` in L1; the winner is a post-processing.
+    Source: Papernot et al. 2017; Muehl 2021 (M9), with discrete noise (M44).
+    """
+
+    scale: Number
+
+    def __post_init__(self) -> None:
+        positive("scale", self.scale)
+
+    def answer(self, assignment: Assignment) -> PersonalGuarantee:
+        """What every owner pays for an answer."""
+        scale = positive("scale", self.scale) * UNITS
+        return personal(
+            {
+                name: Guarantee(events.DiscreteLaplace(scale, 2 * share), Relation.ADD_REMOVE)
+                for name, share in assignment.shares.items()
+            }
+        )
+
+    def answers(self, counts: ArrayLike, *, bits: Bits | None = None) -> NDArray[np.int64]:
+        """The winner of each row; of equal noisy counts the first."""
+        found = as_counts(counts)
+        law = DiscreteLaplace(positive("scale", self.scale) * UNITS)
+        noise = law.sample(found.size, source_of(bits)).reshape(found.shape)
+        return np.asarray((found + noise).argmax(axis=1), dtype=np.int64)
+
+
+def log_error(counts: ArrayLike, *, scale: Number) -> Floats:
+    """The logarithm of a bound on the chance that the plurality does not win.
+
+    Theorem: at most the sum over the other classes of P(X - Y >= gap) = r^g (g (1 - r) +
+        (1 + r^2) / (1 + r) + r) / (1 + r)^2, with r = e^(-1/scale) in units. Ties count as lost.
+    Proof: P(X - Y = d) = ((1 - r) / (1 + r))^2 r^d (d + 1 + 2 r^2 / (1 - r^2)); sum over d >= g.
+    """
+    rate = 1 / (float(positive("scale", scale)) * UNITS)
+    r = math.exp(-rate)
+    ordered = np.sort(as_counts(counts), axis=1)
+    gaps = ordered[:, -1:] - ordered[:, :-1]
+    inside = gaps * -math.expm1(-rate) + (1 + r * r) / (1 + r) + r
+    found = sp.logsumexp(np.log(inside) - gaps * rate - 2 * math.log1p(r), axis=1)
+    return np.asarray(found + 1e-12)
+
+
+def answer_cost(log_error: ArrayLike, *, scale: float, share: float, orders: ArrayLike) -> Floats:
+    """The data-dependent Rényi cost of an answer, in both directions: a diagnosis (M9).
+
+    Theorem and proof: the published bound at the votes, and at a neighbour with the same class,
+    whose errors there are at most ``e^(2 share / scale)`` times as likely (pure privacy).
+    """
+    if share == 0:
+        return np.zeros((*np.shape(log_error), np.size(orders)))
+    gamma = share / scale
+    here = np.minimum(np.asarray(log_error, dtype=np.float64), 0.0)
+    there = np.minimum(here + 2 * gamma, 0.0)
+    found = [laplace_cost(each, gamma=gamma, orders=orders) for each in (here, there)]
+    return np.asarray(np.maximum(*found))

@@ -16,20 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.conversion import renyi_epsilon
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.personal import PersonalGuarantee, personal
+from discreet.accounting.personalized import PersonalGuarantee, personal
 from discreet.core import events
-from discreet.core.check import count, finite, positive, probability
+from discreet.core._rational import Number, round_down
+from discreet.core._validate import count, finite, positive, probability
 from discreet.core.errors import BudgetExceeded, InvalidArgument, OutOfDomain
-from discreet.core.exact import Number, round_down
 from discreet.core.relation import Relation
-from discreet.models.pate.aggregate import Confident, as_counts
-from discreet.models.pate.assignment import UNITS, Assignment
-from discreet.models.pate.calibrate import stated
-from discreet.models.pate.costs import ORDERS, bit_cost
-from discreet.models.pate.plan import SPARE
-from discreet.noise.bits import Bits, source_of
+from discreet.models.pate._data_dependent_cost import ORDERS, bit_cost
+from discreet.models.pate.aggregators import Confident, as_counts
+from discreet.models.pate.label_plan import SPARE, stated
+from discreet.models.pate.teacher_assignment import UNITS, Assignment
+from discreet.noise.distribution import Floats
 from discreet.noise.gaussian import RoundedGaussian
-from discreet.noise.law import Floats
+from discreet.noise.random_source import Bits, source_of
 
 _UP = Fraction(1 + 10**9, 10**9)
 

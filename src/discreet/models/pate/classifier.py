@@ -1,4 +1,4 @@
-"""Teachers on disjoint or weighted parts of private data, and the labels that they may publish."""
+"""The model that is published: it learns from the labels alone, so it costs nothing more."""
 
 from __future__ import annotations
 
@@ -10,18 +10,22 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
+from sklearn.semi_supervised import SelfTrainingClassifier
 
-from discreet.accounting.personal import PersonalGuarantee
+from discreet.accounting.personalized import PersonalGuarantee
 from discreet.core import events
-from discreet.core.check import count
+from discreet.core._validate import count, probability
 from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
 from discreet.ledger.account import Account
-from discreet.ledger.crowd import Crowd
-from discreet.models.pate.aggregate import UNANSWERED
-from discreet.models.pate.assignment import Assignment, counted, owner_names
-from discreet.models.pate.plan import LabelPlan
-from discreet.models.pate.two_classes import BitPlan
-from discreet.noise.bits import Bits, source_of
+from discreet.ledger.personal_budgets import Crowd
+from discreet.models.pate.aggregators import UNANSWERED
+from discreet.models.pate.binary_labels import BitPlan
+from discreet.models.pate.label_plan import LabelPlan
+from discreet.models.pate.teacher_assignment import Assignment, counted, owner_names
+from discreet.noise.random_source import Bits, source_of
+
+# ── Ensemble ─────────────────────────────────────────────────────────────────────────────────────
+# Teachers on disjoint or weighted parts of private data, and the labels that they may publish.
 
 
 class Publishing(Protocol):
@@ -189,3 +193,40 @@ def _said(teacher: Any, items: NDArray[Any]) -> NDArray[np.int64]:
     if isinstance(teacher, int):
         return np.full(len(items), teacher, dtype=np.int64)
     return np.asarray(teacher.predict(items), dtype=np.int64)
+
+
+# ── Student ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def train_student(
+    estimator: Any,
+    X: ArrayLike,
+    labels: Labels,
+    *,
+    semi_supervised: bool = False,
+    threshold: float = 0.9,
+) -> Any:
+    """A classifier trained on the public items that have a label.
+
+    Theorem: the student has the guarantee of the labels. Proof: post-processing.
+
+    ``semi_supervised``: the student also labels the items without an answer of which it is at
+    least ``threshold`` sure, and goes on from there (self-training; the estimator needs
+    ``predict_proba``). ``X`` holds all public items, in the order in which they were asked; those
+    after the end of the run count as unanswered.
+    """
+    items = np.asarray(X)
+    if len(items) < labels.asked:
+        raise InvalidArgument(f"X must hold the {labels.asked} items that were asked.")
+    target = np.full(len(items), UNANSWERED, dtype=np.int64)
+    target[: labels.asked] = labels.labels
+    told = np.flatnonzero(target != UNANSWERED)
+    if not len(told):
+        raise InvalidArgument("No item has a label; the student has nothing to learn from.")
+    if not semi_supervised:
+        return clone(estimator).fit(items[told], target[told])
+    if not hasattr(estimator, "predict_proba"):
+        raise InvalidArgument("semi_supervised needs an estimator with predict_proba.")
+    probability("threshold", threshold, zero=False, one=False)
+    learner = SelfTrainingClassifier(clone(estimator), threshold=threshold)
+    return learner.fit(items, target)

@@ -15,19 +15,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.accounting.personal import PersonalGuarantee, personal
+from discreet.accounting.personalized import PersonalGuarantee, personal
 from discreet.core import events
-from discreet.core.check import positive, probability
+from discreet.core._rational import Number
+from discreet.core._validate import positive, probability
 from discreet.core.errors import BudgetExceeded, InvalidArgument
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
-from discreet.models.pate.aggregate import UNANSWERED, Confident
-from discreet.models.pate.assignment import UNITS, Assignment, counted, without
-from discreet.models.pate.calibrate import scaled, target
-from discreet.models.pate.ensemble import Labels, published
-from discreet.models.pate.plan import SPARE, LabelPlan, plan_labels
-from discreet.models.pate.schedule import Schedule
-from discreet.noise.bits import Bits
+from discreet.models.pate.aggregators import UNANSWERED, Confident
+from discreet.models.pate.classifier import Labels, published
+from discreet.models.pate.label_plan import SPARE, LabelPlan, plan_labels, scaled, target
+from discreet.models.pate.teacher_assignment import UNITS, Assignment, Schedule, counted, without
+from discreet.noise.random_source import Bits
 
 _MOST = 1 << 20
 

@@ -1,16 +1,24 @@
 """Private linear regression: noisy moments on a grid, and what is fitted from them."""
 
-import discreet.models.extra  # noqa: F401 - first: it names what is missing
-from discreet.models.regression.best import BestLinearRegression
-from discreet.models.regression.choose import Choice, choose
-from discreet.models.regression.estimator import PrivateLinearRegression
-from discreet.models.regression.lattice import Lattice
-from discreet.models.regression.moments import MomentsPlan, PrivateMoments, plan_moments
-from discreet.models.regression.rows import RowMap, Sums, sums
-from discreet.models.regression.scaling import Scaling
-from discreet.models.regression.select import select_features
-from discreet.models.regression.shrinkage import shrunken
-from discreet.models.regression.solve import Solution, adassp, penalised, psd, ssp
+import discreet.models._model_inputs  # noqa: F401 - first: it names what is missing
+from discreet.models.regression._row_lattice import Lattice, RowMap, Sums, sums
+from discreet.models.regression._row_mapping import Scaling
+from discreet.models.regression.auto import BestLinearRegression, Choice, choose
+from discreet.models.regression.linear_regression import PrivateLinearRegression
+from discreet.models.regression.ssp_and_adassp import (
+    Solution,
+    adassp,
+    penalised,
+    psd,
+    select_features,
+    shrunken,
+    ssp,
+)
+from discreet.models.regression.sufficient_statistics import (
+    MomentsPlan,
+    PrivateMoments,
+    plan_moments,
+)
 
 __all__ = [
     "BestLinearRegression",

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.mechanisms.additive import Additive
-from discreet.models.inputs import Floats, doubles
-from discreet.models.regression.lattice import Lattice
-from discreet.models.regression.rows import CHUNK, Ints, RowMap
-from discreet.models.regression.tables import ArrayRows, Rows, empty
-from discreet.noise.bits import Bits
+from discreet.models._model_inputs import Floats, doubles
+from discreet.models.regression._row_lattice import CHUNK, Ints, Lattice, RowMap
+from discreet.models.regression._row_sources import ArrayRows, Rows, empty
+from discreet.noise.random_source import Bits
 
 # Coefficients on the grid: below 2**23 steps of 2**-16, so that predictions stay below 2**53.
 _PLACES = 16

@@ -1,28 +1,126 @@
-"""Centres and scales of columns: declared, taken from bounds, or found with a share of the budget.
-
-Nothing here looks at exact statistics of private data: see `as_published` for what happens then.
-"""
+"""From what is declared to the map of rows, by a private scaling if one is asked for."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.core.check import count
+from discreet.core._validate import count, positive
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
 from discreet.mechanisms.additive import Additive
-from discreet.models.inputs import LARGEST, Bounds, Floats, bounds_of
-from discreet.models.regression.rows import CHUNK, Ints
-from discreet.models.regression.tables import Rows, empty
-from discreet.noise.bits import Bits
-from discreet.queries.budget import Move
+from discreet.mechanisms.selection import Exponential
+from discreet.models._model_inputs import LARGEST, Bounds, Floats, bounds_of
+from discreet.models.regression._row_lattice import CHUNK, Ints, Mapping, RowMap, box_radius
+from discreet.models.regression._row_sources import Rows, empty
+from discreet.models.regression._task import Task
+from discreet.models.regression.sufficient_statistics import MomentsPlan
+from discreet.noise.random_source import Bits
+from discreet.query.budget import Move
+
+# ── Quantiles ────────────────────────────────────────────────────────────────────────────────────
+# Centres and radii by private choice: the exponential mechanism on counts of a public grid.
+#
+# A candidate is the likelier, the fewer rows would have to change for it to be the quantile. The
+# error is a few ranks, however wide the declared bounds are; a mean would pay for their width.
+
+
+CELLS = 1024
+"""Cells of the grid between the bounds of a column."""
+RADII = 56
+"""Candidates for a radius: from the top down by quarters of an octave."""
+# The radius that holds 4 of 5 rows.
+_PART, _OF = 4, 5
+# How much likelier the midpoint of the bounds is than all other candidates, before a row is read.
+_PRIOR = 1000.0
+
+
+def median_move(task: Task) -> Move:
+    """A row moves ``2 below - n`` by one if added, by two if replaced."""
+    return task.choice(1, 2)
+
+
+def radius_move(task: Task) -> Move:
+    """A row moves ``5 below - 4 n`` by at most four if added, by five if replaced."""
+    return task.choice(max(_PART, _OF - _PART), _OF)
+
+
+def cell_counts(values: Floats, lower: Floats, upper: Floats) -> Ints:
+    """Rows in each cell of each column, clipped to the bounds: (columns, CELLS), private."""
+    places = np.floor((np.clip(values, lower, upper) - lower) * (CELLS / (upper - lower)))
+    codes = np.minimum(places, CELLS - 1).astype(np.int64)
+    codes += np.arange(len(lower)) * CELLS
+    found = np.bincount(codes.ravel(), minlength=len(lower) * CELLS)
+    return found.astype(np.int64).reshape(len(lower), CELLS)
+
+
+def radius_counts(values: Floats, tops: Floats) -> Ints:
+    """Rows between one candidate radius and the next: (columns, RADII), private."""
+    found = np.empty((len(tops), RADII), dtype=np.int64)
+    for column, top in enumerate(tops):
+        edges = radii(float(top))[::-1]
+        places = np.minimum(np.searchsorted(edges, values[:, column], side="left"), RADII - 1)
+        found[column] = np.bincount(places, minlength=RADII)
+    return found
+
+
+def radii(top: float) -> Floats:
+    """All candidates, the largest first."""
+    return np.asarray(top * np.exp2(-np.arange(RADII) / 4))
+
+
+def median(
+    counts: Ints,
+    lower: float,
+    upper: float,
+    *,
+    mechanism: Exponential,
+    bits: Bits,
+    prior: float | None = None,
+) -> float:
+    """The middle of the chosen cell; with ``prior`` on the midpoint, that may be chosen itself.
+
+    Theorem: as private as ``mechanism``, whose sensitivity is `median_move`.
+    Proof: the score of a cell is minus ``max(0, 2 below - n, n - 2 (below + inside))``; each term
+        moves by at most one if a row is added, and by at most two if one is replaced. The bonus of
+        the midpoint is a public constant.
+    Source: McSherry, Talwar 2007; Smith 2011.
+    """
+    upto = np.cumsum(counts)
+    below, many = upto - counts, upto[-1]
+    scores = -np.maximum(0, np.maximum(2 * below - many, many - 2 * upto))
+    middles = lower + (np.arange(CELLS) + 0.5) * ((upper - lower) / CELLS)
+    if prior is not None:
+        bonus = math.ceil(math.log(_PRIOR * CELLS) / float(mechanism.rate))
+        at = min(max(math.floor((prior - lower) / (upper - lower) * CELLS), 0), CELLS - 1)
+        scores = np.append(scores, scores[at] + bonus)
+        middles = np.append(middles, prior)
+    return float(middles[mechanism.choose(scores.astype(np.int64), bits)])
+
+
+def radius(counts: Ints, top: float, *, mechanism: Exponential, bits: Bits) -> float:
+    """The chosen radius: about four of five rows lie within.
+
+    Theorem: as private as ``mechanism``, whose sensitivity is `radius_move`; proof as for `median`.
+    """
+    upto = np.cumsum(counts)
+    below, many = upto - counts, upto[-1]
+    scores = -np.maximum(0, np.maximum(_OF * below - _PART * many, _PART * many - _OF * upto))
+    return float(radii(top)[::-1][mechanism.choose(scores.astype(np.int64), bits)])
+
+
+# ── Scaling ──────────────────────────────────────────────────────────────────────────────────────
+# Centres and scales of columns: declared, taken from bounds, or found with a share of the budget.
+#
+# Nothing here looks at exact statistics of private data: see `as_published` for what happens then.
+
 
 Flags: TypeAlias = NDArray[np.bool_]
 
@@ -219,3 +317,124 @@ def _spread(noisy: Floats, low: Floats, high: Floats, stds: Floats, doubts: Floa
         centre[column] = low[column] + mean * width
         scale[column] = math.sqrt(variance) * width
     return Found(centre=centre, scale=scale, seen=seen)
+
+
+# ── Mapping ──────────────────────────────────────────────────────────────────────────────────────
+
+
+HowScaled: TypeAlias = Literal["bounds", "private"] | Scaling
+
+# Radius of the ball, in roots of the number of features (K35).
+RADIUS = 0.75
+# Targets are clipped so many deviations from their centre, features twice as many.
+_CLIP = 3.0
+# A box around known or found centres reaches so many deviations.
+_BOX = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Declared:
+    """Public bounds of features (infinite where there are none) and of targets."""
+
+    lower: Floats
+    upper: Floats
+    target_lower: Floats
+    target_upper: Floats
+    scaling: HowScaled
+    mapping: Mapping
+    radius: float | None
+
+
+def declare(
+    *,
+    bounds: Bounds,
+    target_bounds: Bounds,
+    scaling: HowScaled,
+    mapping: Mapping,
+    radius: float | None,
+    features: int,
+    outputs: int,
+    names: Sequence[str] | None,
+) -> Declared:
+    """Check what is declared; nothing is read."""
+    if mapping not in ("ball", "row", "box", "weighted"):
+        raise InvalidArgument(
+            f"mapping must be 'ball', 'weighted', 'box' or 'row', got {mapping!r}."
+        )
+    if not isinstance(scaling, Scaling) and scaling not in ("bounds", "private"):
+        raise InvalidArgument(f"scaling must be 'bounds', 'private' or a Scaling, got {scaling!r}.")
+    if target_bounds is None:
+        raise InvalidArgument("target_bounds must be declared: (lower, upper) of the target.")
+    target = bounds_of("target_bounds", target_bounds, columns=outputs)
+    if bounds is not None:
+        lower, upper = bounds_of("bounds", bounds, columns=features, names=names)
+    elif isinstance(scaling, Scaling):
+        lower, upper = np.full(features, -np.inf), np.full(features, np.inf)
+    else:
+        raise InvalidArgument(
+            "bounds must be declared: (lower, upper) of each feature. Only with a declared scaling "
+            "may a feature be unbounded."
+        )
+    if isinstance(scaling, Scaling):
+        scaling.arrays(features)
+    if radius is not None and not 1 / LARGEST < positive("radius", radius) < LARGEST:
+        raise InvalidArgument(f"radius must be within {1 / LARGEST:g} and {LARGEST:g}.")
+    return Declared(
+        lower=lower,
+        upper=upper,
+        target_lower=target[0],
+        target_upper=target[1],
+        scaling=scaling,
+        mapping=mapping,
+        radius=radius,
+    )
+
+
+def row_map(rows: Rows, plan: MomentsPlan, *, declared: Declared, bits: Bits) -> RowMap:
+    """The map of rows: by declared constants alone, or by a private scaling that the plan pays."""
+    d = rows.features
+    lower, upper = declared.lower, declared.upper
+    target = declared.target_lower, declared.target_upper
+    if isinstance(declared.scaling, Scaling):
+        centre, scale = declared.scaling.arrays(d)
+    elif declared.scaling == "private":
+        found = private_scaling(
+            rows,
+            lower=np.concatenate((lower, target[0])),
+            upper=np.concatenate((upper, target[1])),
+            noises=plan.scaling,
+            bits=bits,
+        )
+        centre, scale = found.centre[:d], found.scale[:d]
+        lower, upper = _around(lower, upper, centre, 2 * _CLIP * scale, np.ones(d, dtype=bool))
+        target = _around(*target, found.centre[d:], _CLIP * found.scale[d:], found.seen[d:])
+    else:
+        centre, scale = (lower + upper) / 2, (upper - lower) / 2
+    if declared.mapping == "box":
+        if declared.scaling != "bounds":
+            # Two-sided clipping to tight bounds (K25): noise is then that of the bounds.
+            clip = _BOX if declared.radius is None else float(declared.radius)
+            lower, upper = _around(lower, upper, centre, clip * scale, np.ones(d, dtype=bool))
+        reach = box_radius(lower, upper, centre, scale)
+    else:
+        reach = math.sqrt(d) * (RADIUS if declared.radius is None else float(declared.radius))
+    return RowMap(
+        lattice=plan.lattice,
+        mapping=declared.mapping,
+        lower=lower,
+        upper=upper,
+        centre=centre,
+        scale=scale,
+        radius=reach,
+        target_centre=(target[0] + target[1]) / 2,
+        target_half=(target[1] - target[0]) / 2,
+    )
+
+
+def _around(
+    lower: Floats, upper: Floats, centre: Floats, reach: Floats, seen: Flags
+) -> tuple[Floats, Floats]:
+    """The bounds, drawn in to ``reach`` from the centres of columns that were seen."""
+    low = np.where(seen, np.maximum(lower, centre - reach), lower)
+    high = np.where(seen, np.minimum(upper, centre + reach), upper)
+    return low, high

@@ -1,18 +1,25 @@
-"""Where rows are summed: a table adds up what a function makes of each piece of it."""
+"""Rows that stay where they are: files, DuckDB, frames, Spark (K40)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.core.errors import OutOfDomain
-from discreet.models.inputs import Floats, doubles
-from discreet.models.regression.rows import CHUNK, Ints
+from discreet.data._float_columns import add_up
+from discreet.data.source import Source
+from discreet.models._model_inputs import Floats, doubles
+from discreet.models.regression._row_lattice import CHUNK, Ints
+
+# ── Tables ───────────────────────────────────────────────────────────────────────────────────────
+# Where rows are summed: a table adds up what a function makes of each piece of it.
+
 
 Piece: TypeAlias = Callable[[Floats, Floats], Ints]
 """From the features and targets of some rows to an array of integers that adds up."""
@@ -109,3 +116,34 @@ def _numbered(units: NDArray[Any]) -> Ints:
 def empty(size: int) -> Ints:
     """Zeros to start from."""
     return np.zeros(size, dtype=np.int64)
+
+
+# ── Stream ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SourceRows:
+    """Named columns of a source; the sums are made piece by piece, or by Spark's workers."""
+
+    source: Source = field(repr=False)
+    names: tuple[str, ...]
+    targets: tuple[str, ...]
+
+    @property
+    def features(self) -> int:
+        """Columns of features."""
+        return len(self.names)
+
+    @property
+    def outputs(self) -> int:
+        """Columns of targets."""
+        return len(self.targets)
+
+    def add_up(self, piece: Piece, *, start: Ints) -> Ints:
+        """``start`` plus the sum of ``piece`` over all pieces."""
+        split = partial(_split, piece, len(self.names))
+        return add_up(self.source, [*self.names, *self.targets], split, start=start)
+
+
+def _split(piece: Piece, features: int, values: Floats) -> Ints:
+    return piece(values[:, :features], values[:, features:])

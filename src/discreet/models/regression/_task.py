@@ -17,12 +17,12 @@ from discreet.core.errors import Unsupported
 from discreet.core.relation import Relation
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.selection import Exponential
-from discreet.models.inputs import Floats
-from discreet.models.regression.moments import Statistic, gaussian_budget
-from discreet.models.regression.rows import RowMap
-from discreet.models.regression.tables import Rows
-from discreet.noise.bits import Bits
-from discreet.queries.budget import Budget, Move
+from discreet.models._model_inputs import Floats
+from discreet.models.regression._row_lattice import RowMap
+from discreet.models.regression._row_sources import Rows
+from discreet.models.regression.sufficient_statistics import Statistic, gaussian_budget
+from discreet.noise.random_source import Bits
+from discreet.query.budget import Budget, Move
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -15,17 +15,10 @@ from functools import partial
 
 import numpy as np
 
-from discreet.models.inputs import Floats
-from discreet.models.regression.descent import coded, descend, gradient_square, noisy_gram
-from discreet.models.regression.gradient import PRODUCTS, RADIUS, row_radius
-from discreet.models.regression.guard import (
-    INTERCEPT,
-    target_level,
-    target_parts,
-    target_spread,
-)
-from discreet.models.regression.lattice import Lattice
-from discreet.models.regression.quantiles import (
+from discreet.models._model_inputs import Floats
+from discreet.models.regression._residual_rounds import coded, descend, gradient_square, noisy_gram
+from discreet.models.regression._row_lattice import Ints, Lattice, RowMap
+from discreet.models.regression._row_mapping import (
     CELLS,
     RADII,
     cell_counts,
@@ -35,11 +28,19 @@ from discreet.models.regression.quantiles import (
     radius_counts,
     radius_move,
 )
-from discreet.models.regression.rows import Ints, RowMap
-from discreet.models.regression.tables import Rows, empty
-from discreet.models.regression.task import Fit, Noises, Part, Task, spend
-from discreet.noise.bits import Bits
-from discreet.queries.budget import Budget
+from discreet.models.regression._row_sources import Rows, empty
+from discreet.models.regression._task import Fit, Noises, Part, Task, spend
+from discreet.models.regression.clipped_gradient import (
+    INTERCEPT,
+    PRODUCTS,
+    RADIUS,
+    row_radius,
+    target_level,
+    target_parts,
+    target_spread,
+)
+from discreet.noise.random_source import Bits
+from discreet.query.budget import Budget
 
 CENTRES = "median of a feature"
 SPREADS = "spread of a feature"

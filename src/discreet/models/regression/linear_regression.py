@@ -8,42 +8,48 @@ from functools import partial
 from typing import Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core.check import non_negative
+from discreet.core._rational import Number
+from discreet.core._validate import non_negative
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
-from discreet.data.doubles import check_columns
+from discreet.data._float_columns import check_columns
 from discreet.data.source import open_source
-from discreet.ledger.account import Account
-from discreet.ledger.charged import charged
-from discreet.models.inputs import (
+from discreet.ledger.account import Account, charged
+from discreet.models._model_inputs import (
     Bounds,
+    ChargingEstimator,
     Floats,
+    doubles,
     matrix_shape,
     names_of,
     same_rows,
     shaped,
     target_table,
 )
-from discreet.models.regression.fitted import LinearEstimator
-from discreet.models.regression.lattice import Lattice
-from discreet.models.regression.mapping import HowScaled, declare, row_map
-from discreet.models.regression.moments import (
+from discreet.models.regression._row_lattice import Lattice, Mapping, flat_sums, read_sums
+from discreet.models.regression._row_mapping import HowScaled, declare, histogram_moves, row_map
+from discreet.models.regression._row_sources import ArrayRows, Rows, SourceRows, empty
+from discreet.models.regression.ssp_and_adassp import (
+    Constants,
+    Solution,
+    adassp,
+    penalised,
+    plan_published,
+    psd,
+    ssp,
+)
+from discreet.models.regression.sufficient_statistics import (
     SCALING_SHARE,
     SQUARES_SHARE,
     MomentsPlan,
     PrivateMoments,
     plan_moments,
 )
-from discreet.models.regression.published import Constants, plan_published
-from discreet.models.regression.rows import Mapping, flat_sums, read_sums
-from discreet.models.regression.scaling import histogram_moves
-from discreet.models.regression.solve import Solution, adassp, penalised, psd, ssp
-from discreet.models.regression.stream import SourceRows
-from discreet.models.regression.tables import ArrayRows, Rows, empty
 from discreet.models.regression.uncertainty import (
     Inference,
     Intervals,
@@ -51,7 +57,51 @@ from discreet.models.regression.uncertainty import (
     infer,
     prediction_intervals,
 )
-from discreet.noise.bits import Bits
+from discreet.noise.random_source import Bits
+
+# ── Fitted ───────────────────────────────────────────────────────────────────────────────────────
+# What both linear regressions share: the names of the features, and rows to predict for.
+
+
+class LinearEstimator(RegressorMixin, ChargingEstimator):
+    """A linear regression that knows which columns it was fitted to."""
+
+    n_features_in_: int
+
+    def _fitted_to(self, columns: int, names: tuple[str, ...] | None) -> None:
+        self.n_features_in_ = columns
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _fitted(self) -> None:
+        if not hasattr(self, "n_features_in_"):
+            raise NotFittedError(f"This {type(self).__name__} is not fitted yet: call fit.")
+
+    def _new(self, x: object) -> Floats:
+        """Rows to predict for, checked."""
+        self._fitted()
+        table = shaped("X", x)
+        matrix_shape(table)
+        if table.shape[1] != self.n_features_in_:
+            raise InvalidArgument(
+                f"X has {table.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        names = names_of(x)
+        known = getattr(self, "feature_names_in_", None)
+        if names is not None and known is not None and names != tuple(known):
+            # In the words of scikit-learn.
+            raise InvalidArgument(
+                "The feature names should match those that were passed during fit, in the same "
+                "order: select X[model.feature_names_in_]."
+            )
+        return doubles("X", table)
+
+
+# ── Estimator ────────────────────────────────────────────────────────────────────────────────────
+
 
 Method: TypeAlias = Literal["psd", "ssp", "adassp", "ridge"]
 Solver: TypeAlias = Callable[[PrivateMoments], Solution]

@@ -9,13 +9,241 @@ and what is left is the mean: the guard against fits that are worse than none.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from discreet.core.errors import InvalidArgument
-from discreet.models.inputs import Floats
-from discreet.models.regression.moments import PrivateMoments
-from discreet.models.regression.solve import Solution
+from discreet.core._rational import Number
+from discreet.core._validate import count, positive, probability
+from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
+from discreet.core.relation import Relation
+from discreet.mechanisms.additive import Additive, gaussian
+from discreet.models._model_inputs import Floats
+from discreet.models.regression._row_lattice import Lattice
+from discreet.models.regression.sufficient_statistics import (
+    MomentsPlan,
+    PrivateMoments,
+    moves,
+    smallest_move,
+)
+from discreet.query.budget import Move
+
+# ── Published ────────────────────────────────────────────────────────────────────────────────────
+# Published constants of SSP and AdaSSP, with what they are truly worth (K10-K14, M3).
+#
+# The formulas split epsilon and add it up again; the joint release is worth more or less than that.
+# A plan is made only if its own law keeps the nominal claim.
+
+
+Constants: TypeAlias = Literal["wang", "wang-code", "thesis"]
+
+
+def published_sd(method: str, constants: Constants, *, epsilon: float, delta: float) -> float:
+    """Noise of each release for rows and targets of norm one, as printed."""
+    found = {
+        ("adassp", "wang"): 3 * math.sqrt(math.log(6 / delta)) / epsilon,
+        ("adassp", "thesis"): 3 * math.sqrt(2 * math.log(3.75 / delta)) / epsilon,
+        ("ssp", "wang"): 2 * math.sqrt(math.log(4 / delta)) / epsilon,
+        ("ssp", "wang-code"): math.sqrt(math.log(4 / delta)) / epsilon,
+        ("ssp", "thesis"): 2 * math.sqrt(2 * math.log(2.5 / delta)) / epsilon,
+    }.get((method, constants))
+    if found is None:
+        raise InvalidArgument(
+            "constants are published for method='adassp' ('wang', 'thesis') and method='ssp' "
+            f"('wang', 'wang-code', 'thesis'), got {constants!r} with {method!r}."
+        )
+    return found
+
+
+def published_log(constants: Constants, *, delta: float) -> float:
+    """What the printed shift of the smallest eigenvalue is the root of, in deviations (K11)."""
+    return math.log(6 / delta) if constants == "wang" else 2 * math.log(3.75 / delta)
+
+
+def plan_published(
+    lattice: Lattice,
+    *,
+    method: str,
+    constants: Constants,
+    epsilon: Number,
+    delta: Number,
+    relation: Relation = Relation.ADD_REMOVE,
+    rows_per_unit: int = 1,
+    certified: bool = True,
+) -> MomentsPlan:
+    """Moments with published noise; the guarantee is that of the noise, not the printed one.
+
+    With ``certified`` a claim that the noise does not keep is refused.
+    """
+    nominal = float(positive("epsilon", epsilon))
+    failure = float(probability("delta", delta, zero=False, one=False))
+    sd = published_sd(method, constants, epsilon=nominal, delta=failure)
+    sigma = Fraction(sd) * lattice.row_squared * rows_per_unit
+    joint, _ = moves(lattice, relation=relation, rows_per_unit=rows_per_unit)
+    least = smallest_move(lattice, rows_per_unit=rows_per_unit)
+    ada = method == "adassp"
+    plan = MomentsPlan(
+        lattice=lattice,
+        relation=relation,
+        rows_per_unit=rows_per_unit,
+        joint=_noise(joint, sigma, relation),
+        squares=None,
+        smallest=_noise(least, sigma, relation) if ada else None,
+        published_log=published_log(constants, delta=failure) if ada else None,
+    )
+    worth = plan.guarantee.epsilon(failure)
+    if certified and worth > nominal:
+        raise NotCertified(
+            f"The published noise is worth epsilon {worth:.4g} at delta {failure:g}, not the "
+            f"nominal {nominal:g}: use constants='exact'."
+        )
+    return plan
+
+
+def _noise(move: Move, sigma: Fraction, relation: Relation) -> Additive:
+    return gaussian(
+        sensitivity=1,
+        norm="linf",
+        dimension=move.l2_squared,
+        sigma=sigma,
+        on="integers",
+        relation=relation,
+    )
+
+
+# ── Select ───────────────────────────────────────────────────────────────────────────────────────
+# Which features to keep: chosen from released moments, so the choice costs nothing.
+
+
+def select_features(moments: PrivateMoments, *, keep: int, output: int = 0) -> tuple[int, ...]:
+    """The features that explain most, one after the other, by the noisy moments.
+
+    Use the result with `PrivateMoments.subset`: noise in a small matrix does less harm.
+
+    Theorem: post-processing (K39): the moments were paid for, the choice is free.
+    Proof: only released numbers are used. At each step the feature is taken whose residual product
+        with the target, over the root of its own square, is largest: forward selection, with the
+        penalty that lifts the matrix above its noise (K33).
+    """
+    many = count("keep", keep)
+    first = moments.columns - len(moments.kept)
+    if many > len(moments.kept):
+        raise InvalidArgument(f"keep must be at most {len(moments.kept)}, got {keep}.")
+    if not 0 <= output < moments.cross.shape[1]:
+        raise InvalidArgument(f"output must be below {moments.cross.shape[1]}, got {output}.")
+    edge = moments.sigma * (math.sqrt(2 * moments.columns) + 1)
+    least = float(np.linalg.eigvalsh(moments.gram)[0])
+    matrix = moments.gram + max(0.0, edge - least) * np.eye(moments.columns)
+    products = moments.cross[:, output]
+    inside = list(range(first))
+    left = list(range(first, moments.columns))
+    for _ in range(many):
+        gains = []
+        for place in left:
+            gain = float(products[place])
+            square = float(matrix[place, place])
+            if inside:
+                known = np.linalg.solve(
+                    matrix[np.ix_(inside, inside)],
+                    np.column_stack((products[inside], matrix[inside, place])),
+                )
+                gain -= float(matrix[place, inside] @ known[:, 0])
+                square -= float(matrix[place, inside] @ known[:, 1])
+            gains.append(abs(gain) / math.sqrt(max(square, edge * 1e-6, 1e-300)))
+        best = left.pop(int(np.argmax(gains)))
+        inside.append(best)
+    return tuple(moments.kept[place - first] for place in inside[first:])
+
+
+# ── Solve ────────────────────────────────────────────────────────────────────────────────────────
+# From released moments to coefficients: nothing here sees a row (K10, K12, K32, K33).
+
+
+ADASSP_RHO = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Solution:
+    """Coefficients in mapped units (columns x outputs), and the penalty they were found with."""
+
+    theta: Floats
+    penalty: float
+    method: str
+    smallest: float
+    """The smallest eigenvalue of the noisy matrix with the penalty."""
+    condition: float
+
+    @property
+    def stable(self) -> bool:
+        """Whether the matrix that was inverted is positive definite (else it is garbage: M23)."""
+        return self.smallest > 0
+
+
+def penalised(moments: PrivateMoments, penalty: float, *, method: str = "ridge") -> Solution:
+    """``(G + penalty I)^-1 b`` (K3)."""
+    if not 0 <= penalty < math.inf:
+        raise InvalidArgument(f"penalty must be finite and not negative, got {penalty}.")
+    matrix = moments.gram + penalty * np.eye(moments.columns)
+    values = np.linalg.eigvalsh(matrix)
+    largest = float(np.abs(values).max())
+    try:
+        theta = np.linalg.solve(matrix, moments.cross)
+    except np.linalg.LinAlgError:
+        raise Unsupported("The noisy matrix is singular: use another method.") from None
+    least = float(np.abs(values).min())
+    return Solution(
+        theta=np.asarray(theta, dtype=np.float64),
+        penalty=float(penalty),
+        method=method,
+        smallest=float(values[0]),
+        condition=largest / least if least > 0 else math.inf,
+    )
+
+
+def ssp(moments: PrivateMoments) -> Solution:
+    """Plain sufficient-statistics perturbation, without any penalty: unstable (K10)."""
+    return penalised(moments, 0.0, method="ssp")
+
+
+def edge(moments: PrivateMoments) -> float:
+    """Where the eigenvalues of the noise end: a matrix above it is surely definite (K9, K33)."""
+    return moments.sigma * (math.sqrt(2 * moments.columns) + 1)
+
+
+def psd(moments: PrivateMoments) -> Solution:
+    """The least penalty that lifts the noisy matrix above the edge of its own noise (K33).
+
+    Theorem: post-processing; the penalty is a function of the released matrix, so the smallest
+        eigenvalue costs nothing.
+    """
+    least = float(np.linalg.eigvalsh(moments.gram)[0])
+    return penalised(moments, max(0.0, edge(moments) - least), method="psd")
+
+
+def adassp(moments: PrivateMoments) -> Solution:
+    """The penalty from a separately released smallest eigenvalue (K11, K12, K32).
+
+    With the exact joint calibration the target is the edge of the noise, ``sigma (sqrt(2 d) + 2)``,
+    and two deviations are taken off the eigenvalue; with the published constants both are as
+    published.
+    """
+    if moments.smallest is None or moments.sigma_smallest is None:
+        raise InvalidArgument("moments must hold a smallest eigenvalue: plan them for AdaSSP.")
+    d = moments.columns
+    if moments.published_log is None:
+        target = moments.sigma * (math.sqrt(2 * d) + 2)
+        shift = 2 * moments.sigma_smallest
+    else:
+        target = moments.sigma * math.sqrt(d * math.log(2 * d * d / ADASSP_RHO))
+        shift = math.sqrt(moments.published_log) * moments.sigma_smallest
+    least = max(0.0, moments.smallest - shift)
+    return penalised(moments, max(0.0, target - least), method="adassp")
+
+
+# ── Shrinkage ────────────────────────────────────────────────────────────────────────────────────
+
 
 _PRIORS = np.exp(np.linspace(math.log(1e-6), math.log(1e3), 91))
 

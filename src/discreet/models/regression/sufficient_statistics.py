@@ -19,17 +19,17 @@ from functools import lru_cache
 import numpy as np
 
 from discreet.accounting.guarantee import Guarantee
-from discreet.core import check, events
+from discreet.core import _validate as check
+from discreet.core import events
+from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.mechanism import Certificate
-from discreet.models.inputs import Floats
-from discreet.models.regression.lattice import Lattice
-from discreet.models.regression.rows import Ints, RowMap, Sums
-from discreet.noise.bits import Bits, source_of
-from discreet.queries.budget import Budget, Move, budget
+from discreet.models._model_inputs import Floats
+from discreet.models.regression._row_lattice import Ints, Lattice, RowMap, Sums
+from discreet.noise.random_source import Bits, source_of
+from discreet.query.budget import Budget, Move, budget
 
 SQUARES_SHARE = Fraction(1, 20)
 SCALING_SHARE = Fraction(1, 5)

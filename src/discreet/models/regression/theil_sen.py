@@ -14,18 +14,17 @@ import numpy as np
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.core import events
-from discreet.core.check import count
+from discreet.core._rational import root_down
+from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.core.exact import root_down
 from discreet.mechanisms.selection import exponential
-from discreet.models.inputs import Floats
-from discreet.models.regression.lattice import Lattice
-from discreet.models.regression.quantiles import CELLS, cell_counts, median
-from discreet.models.regression.rows import Ints, RowMap
-from discreet.models.regression.tables import ArrayRows, Rows, empty
-from discreet.models.regression.task import Fit, Noises, Part, Task
-from discreet.noise.bits import Bits
-from discreet.queries.budget import Budget
+from discreet.models._model_inputs import Floats
+from discreet.models.regression._row_lattice import Ints, Lattice, RowMap
+from discreet.models.regression._row_mapping import CELLS, cell_counts, median
+from discreet.models.regression._row_sources import ArrayRows, Rows, empty
+from discreet.models.regression._task import Fit, Noises, Part, Task
+from discreet.noise.random_source import Bits
+from discreet.query.budget import Budget
 
 LOW, HIGH = "lower quartile of the feature", "upper quartile of the feature"
 AT_LOW, AT_HIGH = "prediction at the lower quartile", "prediction at the upper quartile"

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import stdtrit
 
-from discreet.core.check import positive, probability
+from discreet.core._validate import positive, probability
 from discreet.core.errors import Unsupported
-from discreet.models.inputs import Floats
-from discreet.models.regression.moments import PrivateMoments
-from discreet.models.regression.solve import Solution, edge
+from discreet.models._model_inputs import Floats
+from discreet.models.regression.ssp_and_adassp import Solution, edge
+from discreet.models.regression.sufficient_statistics import PrivateMoments
 
 # For what is estimated in the covariance itself.
 _WIDER = 1.03

@@ -13,11 +13,10 @@ from itertools import product as crossed
 import numpy as np
 
 from discreet.core.relation import Relation
-from discreet.noise.law import Floats, floats
-from discreet.queries.ranges.boxes import Boxes, drops
-from discreet.queries.ranges.grid import GridWorkload, mean_energies, on_axes, product
-from discreet.queries.ranges.noise import Price
-from discreet.queries.ranges.strategy import Contribution, group_move, rounded_shares
+from discreet.noise.distribution import Floats, floats
+from discreet.ranges.grid.box_strategy import Boxes, drops
+from discreet.ranges.grid.domain import GridWorkload, mean_energies, on_axes, product
+from discreet.ranges.strategies.base import Contribution, Price, group_move, rounded_shares
 
 _STEPS = 60
 _LAST_STEPS = 600

@@ -16,20 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core import check
+from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
-from discreet.noise.law import Floats, Ints, floats
-from discreet.queries.budget import Move
-from discreet.queries.ranges.grid import Ends, GridWorkload, mean_energies
-from discreet.queries.ranges.strategy import (
+from discreet.noise.distribution import Floats, Ints, floats
+from discreet.query.budget import Move
+from discreet.ranges.grid.domain import Ends, GridWorkload, mean_energies
+from discreet.ranges.strategies.base import (
     LARGEST_COUNT,
     Contribution,
     Terms,
     checked_shares,
     group_move,
 )
-from discreet.queries.ranges.workload import energy
+from discreet.ranges.workload import energy
 
 _LARGEST_SUM = 1 << 60
 _DIGITS = 12

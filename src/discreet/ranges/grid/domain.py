@@ -10,13 +10,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from discreet.core import check
+from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
-from discreet.noise.law import Floats, Ints, floats
-from discreet.queries.ranges import domain as domains
-from discreet.queries.ranges import workload as axes
-from discreet.queries.ranges.domain import LARGEST, Domain, span
-from discreet.queries.ranges.workload import Workload, energies, energy
+from discreet.noise.distribution import Floats, Ints, floats
+from discreet.ranges import domain as domains
+from discreet.ranges import workload as axes
+from discreet.ranges.domain import LARGEST, Domain, span
+from discreet.ranges.workload import Workload, energies, energy
 
 _MOST_LISTED = 1 << 20
 _BATCH = 1 << 14

@@ -8,28 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.core import check
+from discreet.core import _validate as check
 from discreet.core.errors import OutOfDomain
 from discreet.core.relation import Relation, trusted
-from discreet.noise.bits import Bits
-from discreet.noise.law import Floats
-from discreet.queries.budget import Budget
-from discreet.queries.ranges import grid_optimise as optimise
-from discreet.queries.ranges.aware_plan import Aware, listed_names
-from discreet.queries.ranges.aware_plan import data_aware as aware
-from discreet.queries.ranges.boxes import Boxes
-from discreet.queries.ranges.design import Design
-from discreet.queries.ranges.domain import Domain
-from discreet.queries.ranges.grid import (
-    Ends,
-    Grid,
-    GridWorkload,
-    checked,
-)
-from discreet.queries.ranges.grid_release import GridRelease
-from discreet.queries.ranges.listing import Candidate, table
-from discreet.queries.ranges.noise import Price, families, price
-from discreet.queries.ranges.strategy import Contribution
+from discreet.noise.distribution import Floats
+from discreet.noise.random_source import Bits
+from discreet.query.budget import Budget
+from discreet.ranges._strategy_design import Design
+from discreet.ranges.domain import Domain
+from discreet.ranges.grid import _optimize as optimise
+from discreet.ranges.grid.box_strategy import Boxes
+from discreet.ranges.grid.domain import Ends, Grid, GridWorkload, checked
+from discreet.ranges.grid.release import GridRelease
+from discreet.ranges.plan import Aware, Candidate, listed_names, table
+from discreet.ranges.plan import data_aware as aware
+from discreet.ranges.strategies.base import Contribution, Price, families, price
 
 
 @dataclass(frozen=True, kw_only=True)

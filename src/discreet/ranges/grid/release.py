@@ -10,16 +10,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.core import check
+from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
+from discreet.noise.distribution import Floats, floats
 from discreet.noise.gaussian import DiscreteGaussian
-from discreet.noise.law import Floats, floats
-from discreet.queries.ranges import tails
-from discreet.queries.ranges.answers import LEVEL, plain
-from discreet.queries.ranges.boxes import Boxes, read_boxes
-from discreet.queries.ranges.grid import Ends, Grid, corners, read_grid, signed_sums
-from discreet.queries.ranges.measured import Measured
-from discreet.queries.ranges.strategy import Terms
+from discreet.ranges import _noise_tails as tails
+from discreet.ranges._measurements import Measured
+from discreet.ranges._range_answers import LEVEL, plain
+from discreet.ranges.grid.box_strategy import Boxes, read_boxes
+from discreet.ranges.grid.domain import Ends, Grid, corners, read_grid, signed_sums
+from discreet.ranges.strategies.base import Terms
 
 _CLOSE = 100
 """For more rectangles at once, intervals come from variances alone: valid, but wider."""

@@ -6,20 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from discreet.core import check
+from discreet.core import _validate as check
+from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number
 from discreet.core.relation import Relation
 from discreet.data.expression import Expression
-from discreet.data.plan import Limits
-from discreet.queries.ask import Value, as_expression, plainly
-from discreet.queries.budget import Budget, budget
-from discreet.queries.passes import Setting
-from discreet.queries.ranges import grid
-from discreet.queries.ranges.grid import GridWorkload
-from discreet.queries.ranges.grid_plan import GridPlan
-from discreet.queries.ranges.grid_plan import plan_grid as ranked
-from discreet.queries.ranges.question import (
+from discreet.data.program import Limits
+from discreet.query._measure import Setting
+from discreet.query.budget import Budget, budget
+from discreet.query.builders import Value, as_expression, plainly
+from discreet.ranges.grid import domain as grid
+from discreet.ranges.grid.domain import GridWorkload
+from discreet.ranges.grid.plan import GridPlan
+from discreet.ranges.grid.plan import plan_grid as ranked
+from discreet.ranges.strategies.base import Contribution
+from discreet.ranges.table_query import (
     MOST_CELLS,
     Axis,
     CellQuery,
@@ -31,7 +32,6 @@ from discreet.queries.ranges.question import (
     limited,
     ranges,
 )
-from discreet.queries.ranges.strategy import Contribution
 
 WORKLOADS: Mapping[str, Callable[[], GridWorkload]] = {
     "all": grid.all_rectangles,

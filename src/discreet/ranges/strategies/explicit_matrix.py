@@ -20,11 +20,11 @@ import scipy  # its parts are slow to import: they are when they are needed
 
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.relation import Relation, trusted
-from discreet.noise.law import Floats, Ints, floats
-from discreet.queries.budget import Move
-from discreet.queries.ranges import toeplitz
-from discreet.queries.ranges.strategy import LARGEST_COUNT, Contribution, Terms, matrix_move
-from discreet.queries.ranges.workload import Prefixes, Workload, gram, length, mean_squares
+from discreet.noise.distribution import Floats, Ints, floats
+from discreet.query.budget import Move
+from discreet.ranges.strategies import square_root as toeplitz
+from discreet.ranges.strategies.base import LARGEST_COUNT, Contribution, Terms, matrix_move
+from discreet.ranges.workload import Prefixes, Workload, gram, length, mean_squares
 
 _BITS = 20
 LARGEST_GAUSSIAN = 2048

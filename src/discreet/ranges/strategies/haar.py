@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from discreet.core import check
+from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument
 from discreet.core.relation import Relation
-from discreet.noise.law import Floats, Ints
-from discreet.queries.budget import Move
-from discreet.queries.ranges.noise import Price
-from discreet.queries.ranges.strategy import (
+from discreet.noise.distribution import Floats, Ints
+from discreet.query.budget import Move
+from discreet.ranges.strategies.base import (
     Contribution,
+    Price,
     Terms,
     cells_within,
     checked_shares,
     group_move,
     rounded_shares,
 )
-from discreet.queries.ranges.workload import Workload, energies, energy, length_energies
+from discreet.ranges.workload import Workload, energies, energy, length_energies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

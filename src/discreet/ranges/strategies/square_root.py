@@ -7,29 +7,168 @@ error of every range. All norms are those of the integers that are measured.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
+from scipy import fft
 
-from discreet.core import check
-from discreet.core.errors import Unsupported
+from discreet.core import _validate as check
+from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.relation import Relation, trusted
-from discreet.noise.law import Floats, Ints, floats
-from discreet.queries.budget import Move
-from discreet.queries.ranges import toeplitz
-from discreet.queries.ranges.strategy import LARGEST_COUNT, Contribution, Terms, matrix_move
-from discreet.queries.ranges.workload import (
-    Lengths,
-    Listed,
-    Workload,
-    length,
-    mean_squares,
-)
+from discreet.noise.distribution import Floats as Floats_roots
+from discreet.noise.distribution import Ints as Ints_roots
+from discreet.noise.distribution import floats
+from discreet.query.budget import Move
+from discreet.ranges.strategies.base import LARGEST_COUNT, Contribution, Terms, matrix_move
+from discreet.ranges.workload import Lengths, Listed, Workload, length, mean_squares
+
+# ── Toeplitz ─────────────────────────────────────────────────────────────────────────────────────
+# The square root of the prefix matrix: coefficients, exact products, norms and variances.
+#
+# The matrix of prefix sums M (ones on and below the diagonal) is R R with R lower triangular and
+# Toeplitz: its first column is c_0 = 1, c_k = c_(k-1) (2k - 1) / (2k), the series of (1 - z)^(-1/2).
+# Released is R x with noise; what is wanted is M x. A released product is made of integers: the
+# coefficients are rounded to a public grid first, and all norms are those of the rounded ones.
+
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+_FFT_BITS = 44
+"""Two pieces of b bits and n entries each are convolved if 2 b + log2 n is at most this."""
+_LARGEST = 1 << 62
+
+
+def coefficients(size: int) -> Floats:
+    """c_0, ..., c_(size-1), the first column of the square root (F32)."""
+    k = np.arange(1, check.count("size", size)).astype(np.float64)
+    ratios: Floats = np.ones(size)
+    ratios[1:] = (2 * k - 1) / (2 * k)
+    column: Floats = np.multiply.accumulate(ratios)
+    return column
+
+
+def inverse_coefficients(size: int) -> Floats:
+    """The first column of the inverse of the square root: the series of (1 - z)^(1/2)."""
+    k = np.arange(1, check.count("size", size)).astype(np.float64)
+    ratios: Floats = np.ones(size)
+    ratios[1:] = (2 * k - 3) / (2 * k)
+    column: Floats = np.multiply.accumulate(ratios)
+    return column
+
+
+def on_grid(numbers: Floats, *, bits: int) -> Ints:
+    """Coefficients in steps of 2**-bits, rounded: from here on these are the matrix."""
+    if check.count("bits", bits, minimum=0) > 50:
+        raise InvalidArgument(f"bits must be at most 50, got {bits}.")
+    return np.rint(np.ldexp(numbers, bits)).astype(np.int64)
+
+
+def norm_squared(column: Ints) -> int:
+    """The squared L2 norm of the first column, the longest of the matrix: exact."""
+    return sum(int(entry) ** 2 for entry in column)
+
+
+def column_norms(column: Floats) -> Floats:
+    """The L2 norm of each column: they shorten to the right."""
+    norms: Floats = np.sqrt(np.cumsum(np.square(column)))[::-1]
+    return norms
+
+
+def multiply(column: Floats, x: Floats) -> Floats:
+    """The lower triangular Toeplitz matrix times each column of ``x``, in double precision."""
+    size = len(x)
+    width = fft.next_fast_len(2 * size, real=True)
+    left = fft.rfft(column[:size], width)
+    right = fft.rfft(x, width, axis=0)
+    shaped = left.reshape(-1, *(1,) * (x.ndim - 1))
+    product: Floats = fft.irfft(shaped * right, width, axis=0)[:size]
+    return product
+
+
+def exact(column: Ints, x: Ints) -> Ints:
+    """The matrix of integers times a vector of integers, exactly.
+
+    Proof: both are cut into balanced pieces of b bits, so that the norms of two pieces multiply to
+        at most 2**42. The error of a convolution by double-precision FFT of length N = 2**n is
+        below ``||a|| ||b|| 2**-53 (13 n + 3)`` up to terms in 2**-106 (Brent, Percival, Zimmermann
+        2007, Theorem 5.1), so below 1/4 for n <= 36, and rounding to the nearest integer undoes
+        it. The pieces are put together modulo 2**64, which loses nothing: the result fits.
+    """
+    size = len(x)
+    column = np.ascontiguousarray(column[:size], dtype=np.int64)
+    x = np.ascontiguousarray(x, dtype=np.int64)
+    most = sum(abs(int(entry)) for entry in column) * max(map(int, (x.max(), -x.min())), default=0)
+    if most >= _LARGEST:
+        raise OutOfDomain("The product leaves 62 bits: use fewer bits for the grid, or fewer rows.")
+    bits = max(1, (_FFT_BITS - math.ceil(math.log2(size + 1))) // 2)
+    width = fft.next_fast_len(2 * size, real=True)
+    left, right = (
+        [fft.rfft(piece, width) for piece in _pieces(vector, bits)] for vector in (column, x)
+    )
+    total = np.zeros(size, dtype=np.uint64)
+    for i, a in enumerate(left):
+        for j, b in enumerate(right):
+            part = np.rint(fft.irfft(a * b, width)[:size]).astype(np.int64).astype(np.uint64)
+            if bits * (i + j) < 64:
+                total += part << np.uint64(bits * (i + j))
+    return total.view(np.int64)
+
+
+def _pieces(vector: Ints, bits: int) -> list[Floats]:
+    """Balanced digits in base 2**bits, lowest first."""
+    half = 1 << (bits - 1)
+    pieces = []
+    while True:
+        digit = ((vector + half) & ((1 << bits) - 1)) - half
+        pieces.append(digit.astype(np.float64))
+        vector = (vector - digit) >> bits
+        if not vector.any():
+            return pieces
+
+
+def reciprocal(column: Floats) -> Floats:
+    """The first column of the inverse matrix, by Newton's iteration on power series."""
+    size = len(column)
+    if column[0] == 0:
+        raise InvalidArgument("column must start with a number other than zero.")
+    inverse = np.array([1.0 / column[0]])
+    while len(inverse) < size:
+        length = min(2 * len(inverse), size)
+        wide = np.concatenate((inverse, np.zeros(length - len(inverse))))
+        correction = -multiply(column[:length], wide)
+        correction[0] += 2.0
+        inverse = multiply(wide, correction)
+    return inverse
+
+
+def prefix_variances(column: Floats) -> Floats:
+    """Var of each prefix for noise of variance 1 on C x: row norms of M C^(-1), squared."""
+    variances: Floats = np.cumsum(np.square(np.cumsum(reciprocal(column))))
+    return variances
+
+
+def normalised_prefix_variances(size: int) -> Floats:
+    """The same for the square root with its columns scaled to norm 1 (F32).
+
+    Source: Henzinger, Kalinin, Upadhyay 2025.
+    """
+    norms = column_norms(coefficients(size))
+    inverse = inverse_coefficients(size)
+    variances = np.zeros(size)
+    for s in range(size):  # entry (t, s) of M D R^(-1) is the sum over i = s .. t of n_i d_(i-s)
+        variances[s:] += np.square(np.cumsum(norms[s:] * inverse[: size - s]))
+    return variances
+
+
+# ── Roots ────────────────────────────────────────────────────────────────────────────────────────
+
 
 _BITS = 17
 _FACTOR_BITS = 12
@@ -57,12 +196,12 @@ class Roots:
         return (Fraction(1),)
 
     @cached_property
-    def column(self) -> Ints:
+    def column(self) -> Ints_roots:
         """The first column of C, in steps of 2**-17."""
-        return toeplitz.on_grid(toeplitz.coefficients(self.size), bits=_BITS)
+        return on_grid(coefficients(self.size), bits=_BITS)
 
     @cached_property
-    def factors(self) -> Ints:
+    def factors(self) -> Ints_roots:
         """d: whole factors of the cells."""
         if not self.normalised:
             return np.ones(self.size, dtype=np.int64)
@@ -94,15 +233,15 @@ class Roots:
         move = matrix_move(contribution, l1=times * tallest, l2_squared=longest)
         return (Move(l1=move.l1, l2_squared=times * rows**2 * longest),)
 
-    def measure(self, counts: Ints) -> tuple[Ints, ...]:
+    def measure(self, counts: Ints_roots) -> tuple[Ints_roots, ...]:
         kept = np.minimum(counts, self.largest_count)
-        return (toeplitz.exact(self.column, self.factors * kept),)
+        return (exact(self.column, self.factors * kept),)
 
-    def estimate(self, noisy: Sequence[Ints], noise: Floats) -> Floats:  # noqa: ARG002 - square
-        solved = toeplitz.multiply(self._inverse, noisy[0].astype(np.float64))
+    def estimate(self, noisy: Sequence[Ints_roots], noise: Floats_roots) -> Floats_roots:  # noqa: ARG002 - square
+        solved = multiply(self._inverse, noisy[0].astype(np.float64))
         return solved / self.factors
 
-    def variance(self, a: Ints, b: Ints, noise: Floats) -> Floats:
+    def variance(self, a: Ints_roots, b: Ints_roots, noise: Floats_roots) -> Floats_roots:
         """Exact, in O(size log size) for each range; ask for few on a large domain."""
         starts, stops = np.broadcast_arrays(np.atleast_1d(a), np.atleast_1d(b))
         if starts.size * self.size > _MOST_WORK:
@@ -119,7 +258,7 @@ class Roots:
             inside = ((cells >= low) & (cells <= high)) / self.factors[:, None]
             # Weights of the noise: the inverse, transposed; a transposed Toeplitz matrix is the
             # same matrix on the reversed vector.
-            weights = toeplitz.multiply(self._inverse, inside[::-1])
+            weights = multiply(self._inverse, inside[::-1])
             found[k : k + batch] = np.square(weights).sum(axis=0)
         return floats((found * noise[0]).reshape(np.shape(a)))
 
@@ -129,29 +268,29 @@ class Roots:
             return True
         return len(workload.starts) * self.size <= _MOST_LISTED
 
-    def mean_variance(self, workload: Workload, noise: Floats) -> float:
+    def mean_variance(self, workload: Workload, noise: Floats_roots) -> float:
         if isinstance(workload, Listed) and self.size > _ALL_COLUMNS:
             a, b, weights = workload.arrays(self.size)  # nothing is smooth here: one by one
             return float(weights @ self.variance(a, b, noise))
         return float(self._means([workload])[0] * noise[0])
 
-    def by_length(self, lengths: Ints, noise: Floats) -> Floats:
+    def by_length(self, lengths: Ints_roots, noise: Floats_roots) -> Floats_roots:
         return floats(self._means([length(int(r)) for r in lengths]) * noise[0])
 
-    def terms(self, a: int, b: int, noise: Floats) -> Terms:  # noqa: ARG002 - a square matrix
+    def terms(self, a: int, b: int, noise: Floats_roots) -> Terms:  # noqa: ARG002 - a square matrix
         inside = np.zeros(self.size)
         inside[a : b + 1] = 1 / self.factors[a : b + 1]
-        weights = toeplitz.multiply(self._inverse, inside[::-1])[::-1]
+        weights = multiply(self._inverse, inside[::-1])[::-1]
         return ((weights, np.ones(self.size)),)
 
-    def largest_weights(self, noise: Floats) -> Floats:  # noqa: ARG002 - a square matrix
+    def largest_weights(self, noise: Floats_roots) -> Floats_roots:  # noqa: ARG002 - a square matrix
         """Sums of the inverse over a range, of alternating size: bounded by its absolute sum."""
         return np.array([np.abs(self._inverse).sum() / float(self.factors.min())])
 
-    def precision(self, x: Floats, noise: Floats) -> Floats:
+    def precision(self, x: Floats_roots, noise: Floats_roots) -> Floats_roots:
         column = self.column.astype(np.float64)
-        forth = toeplitz.multiply(column, self.factors * x)
-        back = toeplitz.multiply(column, forth[::-1])[::-1]
+        forth = multiply(column, self.factors * x)
+        back = multiply(column, forth[::-1])[::-1]
         return floats(self.factors * back / noise[0])
 
     def content(self) -> dict[str, Any]:
@@ -161,7 +300,7 @@ class Roots:
         return "normalised square root" if self.normalised else "square root"
 
     @cached_property
-    def _ideal(self) -> Floats:
+    def _ideal(self) -> Floats_roots:
         """The factors before rounding: a smooth curve."""
         if not self.normalised:
             return np.ones(self.size)
@@ -169,10 +308,10 @@ class Roots:
         return floats((1 << _FACTOR_BITS) * norms[-1] / norms)
 
     @property
-    def _inverse(self) -> Floats:
+    def _inverse(self) -> Floats_roots:
         return _reciprocal(self.size)
 
-    def _means(self, workloads: Sequence[Workload]) -> Floats:
+    def _means(self, workloads: Sequence[Workload]) -> Floats_roots:
         """Mean variances for noise of variance one.
 
         The noise of coordinate j moves the prefix sums by column j of ``M diag(1/d) C^-1``; a
@@ -199,11 +338,11 @@ class Roots:
         curve = scipy.interpolate.CubicSpline(self._place(columns), sums, axis=1)
         return floats(np.sum(curve(self._place(np.arange(self.size))), axis=1))
 
-    def _place(self, columns: Ints) -> Floats:
+    def _place(self, columns: Ints_roots) -> Floats_roots:
         """A coordinate in which the ends of the domain are as wide as its middle."""
         return np.log((columns + 1.0) / (self.size - columns))
 
-    def _nodes(self, *, kinks: bool) -> Ints:
+    def _nodes(self, *, kinks: bool) -> Ints_roots:
         """Columns between which the curve is smooth; with kinks, more of them in the middle."""
         if self.size <= _ALL_COLUMNS:
             return np.arange(self.size)
@@ -219,9 +358,9 @@ def _kinked(workload: Workload, size: int) -> bool:
 
 
 @lru_cache(maxsize=2)
-def _reciprocal(size: int) -> Floats:
+def _reciprocal(size: int) -> Floats_roots:
     """The first column of the inverse, which plain and normalised roots share."""
-    column = toeplitz.on_grid(toeplitz.coefficients(size), bits=_BITS)
-    inverse = toeplitz.reciprocal(column.astype(np.float64))
+    column = on_grid(coefficients(size), bits=_BITS)
+    inverse = reciprocal(column.astype(np.float64))
     inverse.setflags(write=False)
     return inverse

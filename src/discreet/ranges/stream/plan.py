@@ -20,22 +20,19 @@ from scipy.special import ndtri
 
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.accounting.guarantee import Guarantee, pure
-from discreet.core import canonical, check, events
+from discreet.core import _validate as check
+from discreet.core import canonical_json as canonical
+from discreet.core import events
+from discreet.core._rational import Number, root_down
 from discreet.core.errors import InvalidArgument
-from discreet.core.exact import Number, root_down
 from discreet.core.relation import Relation, trusted
-from discreet.mechanisms.additive import Additive
-from discreet.mechanisms.gaussian import gaussian
-from discreet.mechanisms.laplace import laplace
-from discreet.noise.bits import Bits
+from discreet.mechanisms.additive import Additive, gaussian, laplace
+from discreet.noise.distribution import Floats, Ints
 from discreet.noise.laplace import DiscreteLaplace
-from discreet.noise.law import Floats, Ints
-from discreet.queries.budget import Budget, budget
-from discreet.queries.ranges.blt import best_blt
-from discreet.queries.ranges.stream_blt import BltCounter, fixed
-from discreet.queries.ranges.stream_error import half_width
-from discreet.queries.ranges.stream_fed import Fed
-from discreet.queries.ranges.stream_tree import Then, TreeCounter, best_chain
+from discreet.noise.random_source import Bits
+from discreet.query.budget import Budget, budget
+from discreet.ranges.stream.blt_counter import BltCounter, best_blt, fixed
+from discreet.ranges.stream.tree_counter import Fed, Then, TreeCounter, best_chain, half_width
 
 FIRST_EPOCH = 256
 """Steps of the first epoch of a stream without an end; each later one doubles what was before."""

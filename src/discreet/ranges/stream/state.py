@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from discreet.core import check
+from discreet.core import _validate as check
 from discreet.core.errors import InvalidArgument, OutOfDomain
-from discreet.noise.bits import Bits
-from discreet.noise.law import Floats, Ints
-from discreet.queries.ranges.stream_blt import BltState
-from discreet.queries.ranges.stream_fed import LARGEST_COUNT
-from discreet.queries.ranges.stream_plan import StreamPlan
-from discreet.queries.ranges.stream_tree import TreeState
+from discreet.noise.distribution import Floats, Ints
+from discreet.noise.random_source import Bits
+from discreet.ranges.stream.blt_counter import BltState
+from discreet.ranges.stream.plan import StreamPlan
+from discreet.ranges.stream.tree_counter import LARGEST_COUNT, TreeState
 
 _PIECE = 1 << 15
 """Steps that are counted at once: more would leave the cache."""

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from discreet.noise.law import Floats
-from discreet.report.svg import cut
+from discreet.noise.distribution import Floats
+from discreet.report.drawing.bar_chart import cut
 
 _WIDTH, _TALLEST = 560, 420
 _LEFT, _TOP, _BOTTOM, _RIGHT = 120, 34, 86, 20

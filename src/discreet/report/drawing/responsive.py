@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from discreet.report import svg
-from discreet.report.chart import Axis, Band, Curve, Scale
-from discreet.report.panels import Bars, Lines, Panel, printable
+from discreet.report.drawing import bar_chart as svg
+from discreet.report.drawing.line_chart import Axis, Band, Curve, Scale
+from discreet.report.drawing.panel import Bars, Lines, Panel, printable
 
 _MOST = 40
 _TALL = 220

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-from discreet.apps.web.problems import Busy
+from discreet.server.middleware.errors import Busy
 
 _Kept = TypeVar("_Kept")
 

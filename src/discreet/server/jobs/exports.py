@@ -6,14 +6,14 @@ import json
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
-from discreet.apps.shown import shown
-from discreet.apps.web import planning
-from discreet.apps.web.answers import Download, Job, Result
-from discreet.apps.web.config import TableConfig
-from discreet.apps.web.jobs import Row
 from discreet.core.errors import InvalidArgument
-from discreet.report import page
-from discreet.tables.ranges import AnyRanges, ChargedGrid, ChargedRanges
+from discreet.report import release_report as page
+from discreet.report.range_section import shown
+from discreet.server import plans as planning
+from discreet.server.config import TableConfig
+from discreet.server.jobs.release_jobs import Row
+from discreet.server.schemas import Download, Job, Result
+from discreet.tables.range_release import AnyRanges, ChargedGrid, ChargedRanges
 from discreet.tables.release import Release
 
 Kind: TypeAlias = Literal["json", "csv", "html"]

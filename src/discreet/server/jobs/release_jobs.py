@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from discreet.apps.web.answers import State
-from discreet.apps.web.config import Rates
-from discreet.apps.web.problems import Busy, Conflict
-from discreet.apps.web.store import now
 from discreet.core.errors import InvalidArgument
 from discreet.ledger.account import Receipt
 from discreet.ledger.store import Session, Store, Value
+from discreet.server.config import Rates
+from discreet.server.middleware.errors import Busy, Conflict
+from discreet.server.schemas import State
+from discreet.server.store import now
 from discreet.tables.release import receipt_content
 
 MOST_ATTEMPTS = 5

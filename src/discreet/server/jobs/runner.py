@@ -11,18 +11,18 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from discreet.apps.web import planning
-from discreet.apps.web.budgets import Budgets
-from discreet.apps.web.config import Config, TableConfig
-from discreet.apps.web.jobs import MOST_ATTEMPTS, Queue, Row
-from discreet.apps.web.problems import problem_of
-from discreet.apps.web.tables import Opener
 from discreet.core.errors import BudgetExceeded, InvalidArgument, PrivacyError, Unsupported
 from discreet.ledger.account import Reservation
 from discreet.ledger.store import StoreFailure
+from discreet.server import plans as planning
+from discreet.server.config import Config, TableConfig
+from discreet.server.jobs.release_jobs import MOST_ATTEMPTS, Queue, Row
+from discreet.server.ledger_view import Budgets
+from discreet.server.middleware.errors import problem_of
+from discreet.server.table_registry import Opener
+from discreet.tables._execute import answer_held, hold
 from discreet.tables.release import Release, read_receipt
 from discreet.tables.table import Table
-from discreet.tables.work import answer_held, hold
 
 _LOOK_S = 0.2
 """So often a runner looks for jobs that others have left."""

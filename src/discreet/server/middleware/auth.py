@@ -21,13 +21,13 @@ from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from discreet.apps.web import log
-from discreet.apps.web.config import Config, is_loopback
-from discreet.apps.web.metrics import METHODS, Metrics
-from discreet.apps.web.people import Person
-from discreet.apps.web.problems import Problem, SignInNeeded
-from discreet.apps.web.rate import Rate
-from discreet.apps.web.service import Service
+from discreet.server.config import Config, is_loopback
+from discreet.server.middleware import monitoring as log
+from discreet.server.middleware.errors import Problem, SignInNeeded
+from discreet.server.middleware.monitoring import METHODS, Metrics
+from discreet.server.middleware.rate_limit import Rate
+from discreet.server.service import Service
+from discreet.server.users import Person
 
 COOKIE = "discreet_session"
 _SAFE = ("GET", "HEAD", "OPTIONS")

@@ -2,8 +2,43 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import traceback
 from collections import Counter
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import TypeAlias
+
+# ── Log ──────────────────────────────────────────────────────────────────────────────────────────
+# What is written down about requests and failures: never a value, a question or a secret.
+
+
+Note: TypeAlias = Callable[[str, BaseException], None]
+access = logging.getLogger("discreet.web.access")
+problems = logging.getLogger("discreet.web.problems")
+_FRAMES = 4
+
+
+def failure(where: str, error: BaseException) -> None:
+    """The kind of an error and where it came from; its words may quote what must not be seen."""
+    frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
+    places = " < ".join(f"{PurePath(f.filename).name}:{f.lineno}" for f in reversed(frames))
+    problems.error("%s: %s at %s", where, type(error).__name__, places)
+
+
+def request(
+    *, number: str, role: str, method: str, route: str, status: int, milliseconds: float
+) -> None:
+    """One line for each request; the route is the template, without what stood in its place."""
+    access.info(
+        "request=%s role=%s method=%s route=%s status=%d ms=%.1f",
+        *(number, role, method, route, status, milliseconds),
+    )
+
+
+# ── Metrics ──────────────────────────────────────────────────────────────────────────────────────
+
 
 METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD")
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)

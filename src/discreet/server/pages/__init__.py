@@ -5,8 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter, FastAPI
 from fastapi.staticfiles import StaticFiles
 
-from discreet.apps.web.pages import leakage, login, people, records, releases, tables
-from discreet.apps.web.pages.render import STATIC, problem_page
+from discreet.server.pages import leakage, releases, tables
+from discreet.server.pages import ledger as records
+from discreet.server.pages import users as login
+from discreet.server.pages import users as people
+from discreet.server.pages.render import STATIC, problem_page
 
 __all__ = ["install", "problem_page", "router"]
 

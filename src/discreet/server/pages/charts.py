@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from discreet.apps.web.answers import (
+from discreet.report.drawing import responsive as fluid
+from discreet.report.drawing.line_chart import Axis, Curve
+from discreet.report.drawing.panel import Bars, Lines
+from discreet.report.plot import panel
+from discreet.report.range_section import cumulative
+from discreet.server.schemas import (
     AccountShown,
     BudgetShown,
     ConsentLevel,
@@ -16,12 +21,7 @@ from discreet.apps.web.answers import (
     RangesPlanned,
     StatisticPlanned,
 )
-from discreet.report import fluid
-from discreet.report.chart import Axis, Curve
-from discreet.report.panels import Bars, Lines
-from discreet.report.plot import panel
-from discreet.report.ranges import cumulative
-from discreet.tables.ranges import AnyRanges, ChargedRanges
+from discreet.tables.range_release import AnyRanges, ChargedRanges
 from discreet.tables.release import Release
 
 _MOST_LINES = 6

@@ -9,11 +9,11 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from discreet.apps.web.guard import Serving, Who
-from discreet.apps.web.pages import charts
-from discreet.apps.web.pages.builder import Fields, first, number, whole
-from discreet.apps.web.pages.render import Form, page
 from discreet.core.errors import InvalidArgument, PrivacyError
+from discreet.server.middleware.auth import Serving, Who
+from discreet.server.pages import charts
+from discreet.server.pages.query_form import Fields, first, number, whole
+from discreet.server.pages.render import Form, page
 
 router = APIRouter()
 _MODEL = ("habits", "variance", "correlation")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from discreet.apps.web.guard import Serving, Who
-from discreet.apps.web.pages import charts
-from discreet.apps.web.pages.render import page
-from discreet.apps.web.problems import Forbidden
-from discreet.report import fluid
+from discreet.report.drawing import responsive as fluid
+from discreet.server.middleware.auth import Serving, Who
+from discreet.server.middleware.errors import Forbidden
+from discreet.server.pages import charts
+from discreet.server.pages.render import page
 
 router = APIRouter()
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from discreet.apps.web.answers import ColumnShown
 from discreet.core.errors import InvalidArgument
+from discreet.server.schemas import ColumnShown
 
 Fields: TypeAlias = Mapping[str, Sequence[str]]
 CONDITIONS = 3

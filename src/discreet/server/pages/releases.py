@@ -8,13 +8,13 @@ from typing import Any, cast
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, Response
 
-from discreet.apps.web import downloads
-from discreet.apps.web.guard import Serving, Who
-from discreet.apps.web.pages import charts
-from discreet.apps.web.pages.render import page
-from discreet.apps.web.problems import NotFound
-from discreet.report.words import plainly
-from discreet.tables.ranges import AnyRanges, ChargedRanges
+from discreet.report.html_page import plainly
+from discreet.server.jobs import exports as downloads
+from discreet.server.middleware.auth import Serving, Who
+from discreet.server.middleware.errors import NotFound
+from discreet.server.pages import charts
+from discreet.server.pages.render import page
+from discreet.tables.range_release import AnyRanges, ChargedRanges
 from discreet.tables.release import Release, worth
 
 router = APIRouter()

@@ -12,12 +12,12 @@ from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from discreet.apps.web.guard import csrf_of
-from discreet.apps.web.people import Person, Role
-from discreet.apps.web.problems import Problem
-from discreet.report.fluid import number
+from discreet.report.drawing.responsive import number
+from discreet.server.middleware.auth import csrf_of
+from discreet.server.middleware.errors import Problem
+from discreet.server.users import Person, Role
 
-STATIC = files("discreet.apps.web") / "static"
+STATIC = files("discreet.server") / "static"
 _EVERY: tuple[Role, ...] = ("owner", "analyst", "auditor")
 _MENU: tuple[tuple[str, str, tuple[Role, ...]], ...] = (
     ("/tables", "Tables", ("owner", "analyst")),
@@ -107,7 +107,7 @@ def _sentence(words: str) -> str:
 
 def _environment() -> Environment:
     made = Environment(
-        loader=PackageLoader("discreet.apps.web"),
+        loader=PackageLoader("discreet.server"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -10,14 +10,15 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from discreet.apps.web.answers import Planned, Point, TableShown
-from discreet.apps.web.guard import Serving, Who
-from discreet.apps.web.pages import builder, charts
-from discreet.apps.web.pages.builder import Fields
-from discreet.apps.web.pages.render import Form, menu, page, rough
-from discreet.apps.web.people import Person
-from discreet.apps.web.service import Service
 from discreet.core.errors import InvalidArgument, PrivacyError
+from discreet.server.middleware.auth import Serving, Who
+from discreet.server.pages import charts
+from discreet.server.pages import query_form as builder
+from discreet.server.pages.query_form import Fields
+from discreet.server.pages.render import Form, menu, page, rough
+from discreet.server.schemas import Planned, Point, TableShown
+from discreet.server.service import Service
+from discreet.server.users import Person
 
 router = APIRouter()
 

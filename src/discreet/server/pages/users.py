@@ -7,15 +7,59 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from discreet.apps.web.guard import Serving, Who
-from discreet.apps.web.pages.builder import first, number, whole
-from discreet.apps.web.pages.render import Form, page
-from discreet.apps.web.people import Person
-from discreet.apps.web.problems import Forbidden
-from discreet.apps.web.service import Service
 from discreet.core.errors import PrivacyError
+from discreet.server.middleware.auth import COOKIE, Serving, Who
+from discreet.server.middleware.errors import Forbidden
+from discreet.server.pages.query_form import first, number, whole
+from discreet.server.pages.render import Form, page
+from discreet.server.service import Service
+from discreet.server.users import SESSION_LIFE, Person
+
+# ── Login ────────────────────────────────────────────────────────────────────────────────────────
+# In and out: a token is pasted once, and the browser gets a session.
+
 
 router = APIRouter()
+
+
+@router.get("/login")
+def ask(request: Request) -> Response:
+    """The door."""
+    return page(request, "login.html", problem="")
+
+
+@router.post("/login")
+def enter(request: Request, service: Serving, form: Form) -> Response:
+    """A session for a good token."""
+    made = service.people_known.sign_in(first(form, "token"))
+    if made is None:
+        words = "This token is not known here, has expired or was revoked."
+        return page(request, "login.html", status=401, problem=words)
+    secret, _ = made
+    answer = RedirectResponse("/", status_code=303)
+    answer.set_cookie(
+        COOKIE,
+        secret,
+        max_age=int(SESSION_LIFE.total_seconds()),
+        httponly=True,
+        samesite="strict",
+        secure=service.config.secure,
+    )
+    return answer
+
+
+@router.post("/logout")
+def leave(request: Request, service: Serving) -> Response:
+    """End the session."""
+    secret = request.cookies.get(COOKIE)
+    if secret:
+        service.people_known.sign_out(secret)
+    answer = RedirectResponse("/login", status_code=303)
+    answer.delete_cookie(COOKIE)
+    return answer
+
+
+# ── People ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @router.get("/people")

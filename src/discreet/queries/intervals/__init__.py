@@ -1,1 +1,0 @@
-"""Confidence intervals that hold what they say, for private columns and for local reports."""
