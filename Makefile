@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-CODE   := src benchmarks evidence mutation tests examples conftest.py
+CODE   := src research benchmarks evidence mutation tests examples conftest.py
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
@@ -15,14 +15,14 @@ help: ## Show this list
 install: $(STAMP) ## Create .venv with everything that tests, docs and benchmarks need
 
 # Reruns only when the pins or the package's metadata change.
-$(STAMP): requirements-dev.lock pyproject.toml
+$(STAMP): requirements-dev.lock pyproject.toml research/pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { \
 	    echo "$(PYTHON) was not found. Install Python 3.11 or newer, or name one: make PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "discreet needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Name another one: make PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e research
 	@touch $@
 
 demo: $(STAMP) ## Publish a dozen statistics from real data, with a report
@@ -38,10 +38,10 @@ test: $(STAMP) ## Run the tests, and the code in docs, README and docstrings
 test-slow: $(STAMP) ## Run the tests that take longer
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow || test $$? -eq 5
 
-lint: $(STAMP) ## Style, types and the order of the rooms
+lint: $(STAMP) ## Style, types and the order of the packages
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
-	$(BIN)/mypy --strict src benchmarks evidence mutation
+	$(BIN)/mypy --strict src research/src benchmarks evidence mutation
 	$(BIN)/lint-imports
 
 format: $(STAMP) ## Let ruff rewrite the code
@@ -61,8 +61,8 @@ evidence: $(STAMP) ## Index theorems; run studies, audits, benchmarks; write doc
 	$(BIN)/python -m evidence.theorems
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m evidence $(ARGS)
 
-coverage: $(STAMP) ## Lines of the rooms that carry the guarantees which no fast test runs
-	OPENBLAS_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n0 -q -m "not slow" tests/core tests/noise tests/accounting tests/mechanisms tests/ledger tests/leakage
+coverage: $(STAMP) ## Lines of the packages that carry the guarantees which no fast test runs
+	OPENBLAS_NUM_THREADS=1 $(BIN)/coverage run -m pytest -n0 -q -m "not slow" tests/core tests/noise tests/accounting tests/mechanisms tests/ledger tests/local tests/audit
 	$(BIN)/coverage report
 
 ROOMS ?= noise accounting mechanisms

@@ -60,11 +60,14 @@ documentation = SybilCollection(
     [
         Sybil(parsers=BLOCKS, patterns=["README.md"]),
         Sybil(parsers=BLOCKS, path="docs", patterns=["*.md"]),
-        Sybil(
-            parsers=[DocTestParser()],
-            path="src",
-            patterns=["*.py"],
-            document_types={".py": PythonDocStringDocument},
+        *(
+            Sybil(
+                parsers=[DocTestParser()],
+                path=path,
+                patterns=["*.py"],
+                document_types={".py": PythonDocStringDocument},
+            )
+            for path in ("src", "research/src")
         ),
     ]
 )

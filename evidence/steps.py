@@ -18,10 +18,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Literal, TypeAlias
 
-from discreet_studies.catalog import PLANS
-
 from benchmarks.cases import SUITES
 from benchmarks.page import machine
+from discreet_studies.catalog import PLANS
 from evidence.packages import environment
 
 Kind: TypeAlias = Literal["study", "audit", "benchmark"]

@@ -2,9 +2,9 @@
 
 # %%
 import numpy as np
-from discreet_studies.noise_mechanisms.median_errors import median_errors
 
 from discreet import private_quantile, propose_test_release, smooth, unbounded_mean
+from discreet_studies.noise_mechanisms.median_errors import median_errors
 
 made_up = np.random.default_rng(1)
 incomes = made_up.lognormal(10.3, 0.6, 9_999)

@@ -2,12 +2,12 @@
 
 # %%
 import numpy as np
-from discreet_studies.private_inference.trajectory_cost import costs
 
 from discreet import Relation
 from discreet.models import PerturbedLogisticRegression
 from discreet.models.dp_sgd import PowerSchedule, analyse
 from discreet.models.dp_sgd.convergence import Problem
+from discreet_studies.private_inference.trajectory_cost import costs
 
 # %% Constants from public knowledge: ten features, rows of length 1, a guess of the rest.
 facts = Problem(dimension=10, smoothness=0.25, variance=0.2, distance=5)

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import numpy as np
-from discreet_studies.public_data import births
 
 from discreet import learned
 from discreet.report.drawing.line_chart import Axis, Curve
 from discreet.report.drawing.panel import Lines, save
+from discreet_studies.public_data import births
 
 born = births(730)  # two years: one to fit the forecast, one of public examples
 weeks = np.lib.stride_tricks.sliding_window_view(born / 100.0, 8)[::6]

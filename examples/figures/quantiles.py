@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from discreet_studies.noise_mechanisms.median_errors import median_errors
-
 from discreet.report.drawing.panel import Bars, save
+from discreet_studies.noise_mechanisms.median_errors import median_errors
 
 rows = [row for row in median_errors(rows=501, trials=20) if row.shape == "exponential"]
 none = [None] * len(rows)

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import numpy as np
-from discreet_studies.public_data import births
 
 from discreet import plan_ranges, ranges, seeded
 from discreet.report.drawing.panel import Bars, stacked
 from discreet.report.range_section import against_length
+from discreet_studies.public_data import births
 
 days = ranges.dates("1969-01-01", "1969-12-31")
 born = births(days.size)

@@ -1,9 +1,8 @@
 """How many steps a private run should have: distance falls, noise grows."""
 
-from discreet_studies.private_inference.schedule_figure import save_schedule
-
 from discreet.models.dp_sgd import PowerSchedule, analyse
 from discreet.models.dp_sgd.convergence import Problem
+from discreet_studies.private_inference.schedule_figure import save_schedule
 
 facts = Problem(dimension=10, smoothness=0.25, variance=0.2, distance=5)
 plan = analyse(

@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import numpy as np
-from discreet_studies.public_data import births
 
 import discreet
 from discreet import seeded
 from discreet.ranges.stream.state import advance, begin
 from discreet.report.drawing.line_chart import Axis, Band, Curve
 from discreet.report.drawing.panel import Lines, save
+from discreet_studies.public_data import births
 
 born = births(365)
 plan = discreet.plan_stream(epsilon=0.01, window=28)

@@ -7,6 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 from click.testing import CliRunner
+
+from discreet.cli.main import main
+from discreet.core.errors import InvalidArgument
 from discreet_studies.blackbox_ranges import appendix, illustration, traffic
 from discreet_studies.blackbox_ranges import area_tables as areas
 from discreet_studies.blackbox_ranges import corrected_experiment as properly
@@ -21,9 +24,6 @@ from discreet_studies.blackbox_ranges import traffic_data as roads
 from discreet_studies.blackbox_ranges.example_functions import traffic_day
 from discreet_studies.blackbox_ranges.plan import AOUTOUF
 from discreet_studies.study import Setting, run
-
-from discreet.cli.main import main
-from discreet.core.errors import InvalidArgument
 from research.tests.completeness import DOCS, drawn, explained, failed, holds, named, whole
 
 QUICK = Setting(quick=True, seed=AOUTOUF.seed)
@@ -115,9 +115,10 @@ def test_nothing_is_learned_from_the_test_day():
 
 
 def test_the_cuts_are_those_of_the_tree():
+    from sklearn.tree import DecisionTreeRegressor
+
     from discreet_studies.blackbox_ranges.example_functions import uniform, wave
     from discreet_studies.blackbox_ranges.input_partition import of_tree
-    from sklearn.tree import DecisionTreeRegressor
 
     x = uniform(many=10, positions=3, attributes=2, seed=10)
     tree = DecisionTreeRegressor(random_state=0).fit(x.reshape(10, 6), wave(x))

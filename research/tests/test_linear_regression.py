@@ -10,6 +10,9 @@ import duckdb
 import numpy as np
 import pytest
 from click.testing import CliRunner
+
+from discreet.cli.main import main
+from discreet.core.errors import InvalidArgument
 from discreet_studies.linear_regression import claimed_guarantees as promises
 from discreet_studies.linear_regression import clipping, folds, methods, posterior
 from discreet_studies.linear_regression import datasets as sets
@@ -25,9 +28,6 @@ from discreet_studies.linear_regression.plan import KALAJA
 from discreet_studies.linear_regression.preprocessing import Map, Split
 from discreet_studies.range_queries.plan import FRIIS
 from discreet_studies.study import Setting, run
-
-from discreet.cli.main import main
-from discreet.core.errors import InvalidArgument
 from research.tests.completeness import DOCS, drawn, explained, failed, holds, named, whole
 
 QUICK = Setting(quick=True, seed=KALAJA.seed)

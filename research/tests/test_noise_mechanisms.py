@@ -6,6 +6,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+
+from discreet.core.relation import Relation
+from discreet.mechanisms.bin_statistics import bin_sensitivity
 from discreet_studies.audits import published_distributions as published_laws
 from discreet_studies.noise_mechanisms import bin_sensitivity as bins
 from discreet_studies.noise_mechanisms import blocked_medians as blocks
@@ -18,9 +21,6 @@ from discreet_studies.noise_mechanisms import textbook_numbers as basics
 from discreet_studies.noise_mechanisms import weighted_sensitivity as weighted
 from discreet_studies.noise_mechanisms.plan import BISWAL_MECHANISMS
 from discreet_studies.study import Setting, run
-
-from discreet.core.relation import Relation
-from discreet.mechanisms.bin_statistics import bin_sensitivity
 from research.tests.completeness import (
     DOCS,
     drawn,

@@ -13,6 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sklearn.base import clone
+
+from discreet.accounting.guarantee import approx
+from discreet.cli.main import main
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.models.pate.aggregators import Confident
 from discreet_studies.catalog import planned
 from discreet_studies.personalized_pate import accounting_errors as faults
 from discreet_studies.personalized_pate import cost_growth as courses
@@ -26,12 +32,6 @@ from discreet_studies.personalized_pate import valid_guarantees as honest
 from discreet_studies.personalized_pate.plan import MUEHL
 from discreet_studies.report import as_html, as_json
 from discreet_studies.study import Setting
-from sklearn.base import clone
-
-from discreet.accounting.guarantee import approx
-from discreet.cli.main import main
-from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.models.pate.aggregators import Confident
 from research.tests.completeness import DOCS, failed
 
 QUICK = Setting(quick=True, seed=MUEHL.seed)

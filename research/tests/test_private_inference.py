@@ -7,6 +7,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
+
+from discreet.audit.series import VAR
+from discreet.core.errors import Unsupported
 from discreet_studies import optional_models as learned
 from discreet_studies.private_inference import calibration, methods, schedules
 from discreet_studies.private_inference import gradient_descent as learning
@@ -21,9 +24,6 @@ from discreet_studies.private_inference import variance_comparison as variances
 from discreet_studies.private_inference.plan import BISWAL_INFERENCE
 from discreet_studies.private_inference.published_series import claim
 from discreet_studies.study import Setting, run
-
-from discreet.audit.series import VAR
-from discreet.core.errors import Unsupported
 from research.tests.completeness import (
     DOCS,
     drawn,

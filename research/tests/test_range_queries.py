@@ -7,6 +7,9 @@ from collections import Counter
 from fractions import Fraction
 
 import pytest
+
+from discreet.query.budget import Budget
+from discreet.ranges._strategy_design import RangeDesign
 from discreet_studies.checks import MOST_SIMULATED
 from discreet_studies.range_queries import central_model, trees
 from discreet_studies.range_queries import claimed_guarantees as promises
@@ -15,9 +18,6 @@ from discreet_studies.range_queries.local_model import Keep, Levels, Unary
 from discreet_studies.range_queries.plan import FRIIS
 from discreet_studies.report import as_json
 from discreet_studies.study import Setting, run
-
-from discreet.query.budget import Budget
-from discreet.ranges._strategy_design import RangeDesign
 from research.tests.completeness import DOCS, drawn, failed, holds, named, whole
 
 QUICK = Setting(quick=True, seed=FRIIS.seed)

@@ -5,6 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
+from discreet.local.oracles.randomized_response import RandomisedResponse, grr
+from discreet.local.ranges.haar import HaarTree, haar
+from discreet.local.ranges.hierarchical import Layered, Tree, blocks, flat, tree
+from discreet.noise.random_source import seeded
+from discreet.noise.uniform import below, bernoulli_real
 from discreet_studies.checks import Claims
 from discreet_studies.range_queries import client_reports as clients
 from discreet_studies.range_queries import data_dependent as by_data
@@ -15,12 +21,6 @@ from discreet_studies.range_queries.example_counts import SEED, even
 from discreet_studies.range_queries.local_model import Flat, Unary, response
 from discreet_studies.range_queries.tree_cover import running
 from discreet_studies.study import Setting
-
-from discreet.local.oracles.randomized_response import RandomisedResponse, grr
-from discreet.local.ranges.haar import HaarTree, haar
-from discreet.local.ranges.hierarchical import Layered, Tree, blocks, flat, tree
-from discreet.noise.random_source import seeded
-from discreet.noise.uniform import below, bernoulli_real
 from tests.distributions import mean_of
 
 QUICK = Setting(quick=True, seed=SEED)

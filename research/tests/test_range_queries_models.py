@@ -5,13 +5,13 @@ import math
 
 import numpy as np
 import pytest
+
+from discreet.audit.cases import _range_outputs as ranges
 from discreet_studies.range_queries import central_model
 from discreet_studies.range_queries.discreet_results import best_for, designed, model
 from discreet_studies.range_queries.example_counts import SEED, even, total_law, visits
 from discreet_studies.range_queries.local_model import Flat, Levels, Unary, published, response
 from discreet_studies.range_queries.tree_cover import cover, height, level_counts, starts
-
-from discreet.audit.cases import _range_outputs as ranges
 
 
 def pieces(first, length, degree, top):

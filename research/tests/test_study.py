@@ -7,15 +7,15 @@ import re
 import numpy as np
 import pytest
 from click.testing import CliRunner
+
+from discreet.cli.main import main
+from discreet.core.errors import InvalidArgument
+from discreet.report.drawing.line_chart import Axis, Curve, curves
 from discreet_studies import catalog as catalogue
 from discreet_studies.checks import MOST_SIMULATED, Claims, explained
 from discreet_studies.public_data import DAYS, births
 from discreet_studies.report import as_html, as_json
 from discreet_studies.study import Experiment, Figure, Findings, Line, Plan, Setting, Table, run
-
-from discreet.cli.main import main
-from discreet.core.errors import InvalidArgument
-from discreet.report.drawing.line_chart import Axis, Curve, curves
 
 PLAIN = Claims(source="Table 1")
 BETTER = Claims(source="Table 1", why="The scale was wrong.")

@@ -5,7 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from discreet_studies.noise_mechanisms.parallel_composition import Partition, parallel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ from discreet.core.events import (
     repeat,
 )
 from discreet.core.relation import Relation
+from discreet_studies.noise_mechanisms.parallel_composition import Partition, parallel
 
 REPLACE = Relation.REPLACE_ONE
 

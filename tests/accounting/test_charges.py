@@ -5,7 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from discreet_studies.noise_mechanisms.parallel_composition import Partition, parallel
 
 from discreet.accounting import calibrate, conversion, filters, renyi
 from discreet.accounting import individual_filter as people
@@ -36,6 +35,7 @@ from discreet.core.events import (
     Zcdp,
 )
 from discreet.core.relation import Relation
+from discreet_studies.noise_mechanisms.parallel_composition import Partition, parallel
 
 F = Fraction
 REPLACE = Relation.REPLACE_ONE

@@ -6,7 +6,6 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from discreet_studies.noise_mechanisms.normal_laplace import NormalLaplace
 from scipy import integrate, stats
 
 from discreet.accounting import _event_tree as leaves
@@ -27,6 +26,7 @@ from discreet.accounting.guarantee import Guarantee, pure
 from discreet.accounting.shuffle import blocks
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.core.events import NOTHING, LaplaceNoise, Pure, Sampled, Zcdp, repeat
+from discreet_studies.noise_mechanisms.normal_laplace import NormalLaplace
 
 F = Fraction
 

@@ -5,6 +5,12 @@ import math
 import mpmath
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from discreet.accounting import conversion
+from discreet.core.errors import InvalidArgument, Unsupported
 from discreet_studies.noise_mechanisms.location_scale_pairs import (
     gaussian_pair_delta,
     laplace_pair_delta,
@@ -12,12 +18,6 @@ from discreet_studies.noise_mechanisms.location_scale_pairs import (
     smooth_laplace_multiplier,
 )
 from discreet_studies.private_inference import subsampling_amplification as amplification
-from hypothesis import example, given
-from hypothesis import strategies as st
-from scipy import integrate, stats
-
-from discreet.accounting import conversion
-from discreet.core.errors import InvalidArgument, Unsupported
 
 
 def reference(epsilon, mu):

@@ -10,13 +10,13 @@ from math import comb
 import mpmath
 import numpy as np
 import pytest
-from discreet_studies.noise_mechanisms import location_scale_pairs as scales
-from discreet_studies.private_inference import subsampling_amplification as amplification
 
 from discreet.accounting import _binomial as binomial
 from discreet.accounting import conversion
 from discreet.accounting.conversion import UP
 from discreet.core.errors import InvalidArgument, Unsupported
+from discreet_studies.noise_mechanisms import location_scale_pairs as scales
+from discreet_studies.private_inference import subsampling_amplification as amplification
 
 
 def close(value, rel=1e-11):

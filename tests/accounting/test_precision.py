@@ -9,8 +9,6 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from discreet_studies.noise_mechanisms import location_scale_pairs as scales
-from discreet_studies.noise_mechanisms.normal_laplace import NormalLaplace
 
 from discreet.accounting import _binomial as binomial
 from discreet.accounting import calibrate, conversion, renyi
@@ -24,6 +22,8 @@ from discreet.core.events import (
     TruncatedLaplace,
 )
 from discreet.core.relation import Relation
+from discreet_studies.noise_mechanisms import location_scale_pairs as scales
+from discreet_studies.noise_mechanisms.normal_laplace import NormalLaplace
 
 F = Fraction
 TINY = [10.0**-k for k in range(12)] + [0.99e-3, 1e-3, 1.01e-3, 3e-5, 7.3e-7, 2.7, 30.0]

@@ -25,7 +25,7 @@ from discreet.local.oracles.histogram_encoding import SummedHistogram
 from discreet.local.oracles.local_hashing import olh
 from discreet.local.oracles.randomized_response import RandomisedResponse, grr
 from discreet.local.oracles.unary_encoding import oue
-from discreet.local.registry import KINDS_catalogue as KINDS
+from discreet.local.registry import KINDS
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import seeded
 from discreet.noise.uniform import below, bernoulli_real

@@ -10,8 +10,8 @@ import pytest
 
 import discreet
 from discreet.audit.case import Case
+from discreet.audit.cases import models as model_cases
 from discreet.audit.runner import FAMILY, audit_case
-from discreet.cli import _model_cases as model_cases
 from discreet.cli.audit import everything
 from discreet.mechanisms.mechanism import Mechanism
 

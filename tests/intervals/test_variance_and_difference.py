@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from discreet_studies.intervals.mean_comparison import LAWS
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.core.relation import Relation
@@ -16,6 +15,7 @@ from discreet.intervals._mean import difference_interval, variance_interval
 from discreet.intervals.statistics import DifferenceOf, MeanOf, VarianceOf
 from discreet.mechanisms.quantiles import Column
 from discreet.noise.random_source import seeded
+from discreet_studies.intervals.mean_comparison import LAWS
 from tests import distributions as laws
 
 UNIT = {"lower": 0, "upper": 1}

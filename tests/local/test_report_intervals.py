@@ -7,12 +7,12 @@ import math
 
 import numpy as np
 import pytest
-from discreet_studies.intervals.coverage_cases import entries
 from scipy import integrate, stats
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.intervals._coverage import coverage, each
 from discreet.local import report_intervals as reports
+from discreet_studies.intervals.coverage_cases import entries
 from tests import distributions as laws
 
 ENTRIES = entries()

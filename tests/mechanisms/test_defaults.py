@@ -4,7 +4,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from discreet_studies.noise_mechanisms import median_errors
 
 import discreet
 from discreet.core.relation import Relation
@@ -23,6 +22,7 @@ from discreet.mechanisms.personalized.stretching import stretched_quantile
 from discreet.mechanisms.quantiles import Column, private_quantile
 from discreet.mechanisms.scalar.best_noise import best_additive
 from discreet.noise.random_source import seeded
+from discreet_studies.noise_mechanisms import median_errors
 
 ONE = {"sensitivity": 3, "epsilon": 1}
 UNIT = {"lower": 0, "upper": 1, "epsilon": 1}

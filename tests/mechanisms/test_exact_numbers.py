@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from discreet_studies.noise_mechanisms.median_errors import LOWER, UPPER, _ranks, shapes
 from scipy import integrate, stats
 
 import discreet
@@ -38,6 +37,7 @@ from discreet.mechanisms.scalar import _base as loss
 from discreet.noise.gaussian import RoundedGaussian
 from discreet.noise.laplace import DiscreteLaplace, RoundedLaplace
 from discreet.noise.random_source import seeded
+from discreet_studies.noise_mechanisms.median_errors import LOWER, UPPER, _ranks, shapes
 
 # -- losses and intervals -----------------------------------------------------------------------
 

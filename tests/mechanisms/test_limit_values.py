@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from discreet_studies.noise_mechanisms import median_errors
 
 import discreet
 from discreet.core.errors import InvalidArgument, Unsupported
@@ -28,6 +27,7 @@ from discreet.mechanisms.scalar.truncated_laplace import truncated_laplace
 from discreet.noise.gaussian import DiscreteGaussian
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import seeded
+from discreet_studies.noise_mechanisms import median_errors
 
 # -- noise that follows the data ----------------------------------------------------------------
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from discreet_studies.catalog import PLANS
 
 from benchmarks.cases import SUITES
+from discreet_studies.catalog import PLANS
 from evidence import page, part
 from evidence.steps import RECORDS, ROOT, Outcome, Step, kept, run, steps
 

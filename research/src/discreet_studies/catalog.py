@@ -16,8 +16,21 @@ PLANS = {
 }
 
 
+TOPICS = {
+    "range-queries": FRIIS,
+    "noise-mechanisms": BISWAL_MECHANISMS,
+    "private-inference": BISWAL_INFERENCE,
+    "linear-regression": KALAJA,
+    "personalized-pate": MUEHL,
+    "blackbox-ranges": AOUTOUF,
+}
+"""The same studies by their subject."""
+
+
 def planned(name: str) -> Plan:
-    """The study of this name."""
+    """The study of this name or subject."""
+    if name in TOPICS:
+        return TOPICS[name]
     if name not in PLANS:
         raise InvalidArgument(f"No study is called {name!r}; there are: {', '.join(PLANS)}.")
     return PLANS[name]

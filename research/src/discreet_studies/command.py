@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import click
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
@@ -13,6 +14,36 @@ from discreet.core.errors import InvalidArgument
 from discreet_studies import catalog as catalogue
 from discreet_studies.report import as_html, as_json, shown, tally
 from discreet_studies.study import Check, Experiment, Study, run
+
+_WRITTEN = click.Path(dir_okay=False, path_type=Path)
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+@click.command(short_help="Run published experiments again, and judge every number.")
+@click.argument("name", required=False)
+@click.option("--list", "only_list", is_flag=True, help="Only list the studies.")
+@click.option("--quick", is_flag=True, help="Simulate less: seconds, not minutes.")
+@click.option("--data", type=_FOLDER, help="A folder with public data that is not shipped.")
+@click.option("--json", "json_file", type=_WRITTEN, help="Write tables, figures and checks here.")
+@click.option("--html", "html_file", type=_WRITTEN, help="Write one page with all figures here.")
+def study(
+    name: str | None,
+    *,
+    only_list: bool,
+    quick: bool,
+    data: Path | None,
+    json_file: Path | None,
+    html_file: Path | None,
+) -> None:
+    """Run the published experiments of the study NAME again, and judge every number.
+
+    Exits with 1 if a number that can be reproduced or corrected comes out otherwise.
+    """
+    if only_list:
+        sys.exit(names())
+    if name is None:
+        raise click.UsageError("Name a study, or use --list.")
+    sys.exit(tell(name, quick=quick, data=data, json_file=json_file, html_file=html_file))
 
 
 def names() -> int:

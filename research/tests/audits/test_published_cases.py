@@ -8,15 +8,15 @@ import math
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from discreet_studies.audits import corrected_mechanisms as published_sound
-from discreet_studies.audits import published_cases, published_claims
-from discreet_studies.audits import published_distributions as laws
 from scipy import integrate, stats
 
 from discreet.audit import exact
 from discreet.audit.case import Case
 from discreet.audit.runner import FAMILY, audit_case, registered
 from discreet.cli.main import main
+from discreet_studies.audits import corrected_mechanisms as published_sound
+from discreet_studies.audits import published_cases, published_claims
+from discreet_studies.audits import published_distributions as laws
 
 BROKEN = published_cases.published()
 SOUND = published_sound.cases()

@@ -4,6 +4,9 @@ import math
 
 import numpy as np
 import pytest
+
+from discreet.accounting.guarantee import gdp
+from discreet.audit.runner import FAMILY, audit_case, registered
 from discreet_studies.audits import regression_cases
 from discreet_studies.audits.regression_cases import (
     by_bounds,
@@ -16,9 +19,6 @@ from discreet_studies.audits.regression_cases import (
     sigma,
     target_pair,
 )
-
-from discreet.accounting.guarantee import gdp
-from discreet.audit.runner import FAMILY, audit_case, registered
 
 CASES = {case.name: case for case in regression_cases.cases()}
 

@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
-from discreet_studies.blackbox_ranges.clique_ranges import clique_ranges, intersections
 
 from discreet.core.errors import InvalidArgument, NotCertified
+from discreet_studies.blackbox_ranges.clique_ranges import clique_ranges, intersections
 
 
 def lipschitz(rng, near, gap):

@@ -5,13 +5,13 @@ import math
 
 import numpy as np
 import pytest
-from discreet_studies.blackbox_ranges import area_tables as areas
-from discreet_studies.blackbox_ranges import example_functions as statistics
-from discreet_studies.blackbox_ranges.input_partition import Partition, chessboard, of_cuts, of_tree
 from sklearn.tree import DecisionTreeRegressor
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.models.blackbox.surrogates import leaves_of
+from discreet_studies.blackbox_ranges import area_tables as areas
+from discreet_studies.blackbox_ranges import example_functions as statistics
+from discreet_studies.blackbox_ranges.input_partition import Partition, chessboard, of_cuts, of_tree
 
 
 def appendix():

@@ -6,6 +6,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import beta
+
+from discreet import Ledger, pure
+from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified
+from discreet.core.relation import Relation
+from discreet.models.blackbox.lipschitz_fit import fit_centres
+from discreet.noise.random_source import seeded
 from discreet_studies.blackbox_ranges import area_tables as areas
 from discreet_studies.blackbox_ranges.area_tables import neighbours
 from discreet_studies.blackbox_ranges.discrete_search import descend
@@ -14,13 +21,6 @@ from discreet_studies.blackbox_ranges.input_partition import chessboard, of_cuts
 from discreet_studies.blackbox_ranges.local_search import Centres, Task, search, synchronise
 from discreet_studies.blackbox_ranges.prototypes import prototype
 from discreet_studies.blackbox_ranges.published_search import search_as_published
-from scipy.stats import beta
-
-from discreet import Ledger, pure
-from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified
-from discreet.core.relation import Relation
-from discreet.models.blackbox.lipschitz_fit import fit_centres
-from discreet.noise.random_source import seeded
 
 CUTS = [
     [[0.2915309891104698, 0.5484161376953125, 0.8614986836910248], [0.8427658379077911]],

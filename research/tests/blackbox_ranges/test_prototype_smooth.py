@@ -6,6 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import integrate
+
+from discreet.core.errors import InvalidArgument, NotCertified
+from discreet.mechanisms.data_dependent._smooth_noise import laplace_delta
+from discreet.noise.random_source import seeded
 from discreet_studies.blackbox_ranges.area_tables import ranges
 from discreet_studies.blackbox_ranges.input_partition import chessboard
 from discreet_studies.blackbox_ranges.prototypes import advanced_as_published, pair_delta, prototype
@@ -18,11 +23,6 @@ from discreet_studies.blackbox_ranges.smooth_ranges import (
     smooth_ranges,
     textbook,
 )
-from scipy import integrate
-
-from discreet.core.errors import InvalidArgument, NotCertified
-from discreet.mechanisms.data_dependent._smooth_noise import laplace_delta
-from discreet.noise.random_source import seeded
 
 EDGES = [(a, b) for a, b in itertools.product(np.ndindex(3, 2, 3), repeat=2)
          if sum(i != j for i, j in zip(a, b, strict=True)) == 1]  # fmt: skip

@@ -5,12 +5,12 @@ import math
 
 import numpy as np
 import pytest
-from discreet_studies.blackbox_ranges.vector_output import BallClip, VectorClip
 
 from discreet.core.errors import InvalidArgument, OutOfDomain
 from discreet.models.blackbox.lipschitz_fit import Extension
 from discreet.models.blackbox.metrics import Records, Truncated
 from discreet.models.blackbox.output_ranges import LooClip
+from discreet_studies.blackbox_ranges.vector_output import BallClip, VectorClip
 
 INPUTS = np.array(list(itertools.product(range(3), repeat=3)), dtype=float)
 NEAR = (INPUTS[:, None] != INPUTS[None]).sum(axis=-1) <= 1

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from discreet_studies.intervals import mean_comparison as against
-from discreet_studies.intervals.coverage_cases import entries
 
 import discreet
 from discreet import intervals as doors
@@ -17,6 +15,8 @@ from discreet.intervals._mean import mean_interval
 from discreet.intervals._proportion import proportion_interval
 from discreet.noise.random_source import seeded
 from discreet.query import builders as ask
+from discreet_studies.intervals import mean_comparison as against
+from discreet_studies.intervals.coverage_cases import entries
 from tests import distributions as laws
 
 ENTRIES = entries()

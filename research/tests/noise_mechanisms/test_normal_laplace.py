@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from discreet_studies.noise_mechanisms.normal_laplace import NormalLaplace
 from scipy import integrate, stats
 
 import discreet
 from discreet.core.errors import InvalidArgument
+from discreet_studies.noise_mechanisms.normal_laplace import NormalLaplace
 
 LAWS = [NormalLaplace(1, 2), NormalLaplace(3, 0.5), NormalLaplace(0, 0.7), NormalLaplace(1.5, 0)]
 

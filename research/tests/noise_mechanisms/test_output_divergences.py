@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from discreet_studies.noise_mechanisms import output_divergences as divergence
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from discreet.audit import _outputs as outputs
 from discreet.audit import exact
 from discreet.audit import lattice_distribution as lattice
 from discreet.core.errors import InvalidArgument
+from discreet_studies.noise_mechanisms import output_divergences as divergence
 
 
 def normals() -> exact.Pair:

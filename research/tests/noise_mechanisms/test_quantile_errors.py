@@ -1,6 +1,7 @@
 """The table of errors: every shape and mechanism, and the order that theory says."""
 
 import numpy as np
+
 from discreet_studies.noise_mechanisms.median_errors import mechanisms, median_errors, shapes
 
 

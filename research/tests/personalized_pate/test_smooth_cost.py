@@ -8,8 +8,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.special as sp
-from discreet_studies.personalized_pate import smooth_cost as smooth
-from discreet_studies.personalized_pate.tested_plan import TestedPlan
 from scipy.integrate import quad
 from scipy.stats import norm
 
@@ -20,6 +18,8 @@ from discreet.models.pate import aggregators as old
 from discreet.models.pate.aggregators import UNANSWERED, Confident
 from discreet.models.pate.teacher_assignment import UNITS, weighting
 from discreet.noise.random_source import seeded
+from discreet_studies.personalized_pate import smooth_cost as smooth
+from discreet_studies.personalized_pate.tested_plan import TestedPlan
 
 VOTES = [
     [250] + [0] * 9,

@@ -5,12 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from discreet_studies.private_inference.individual_filter_sgd import Contributions, descend_filtered
 
 from discreet.core.errors import InvalidArgument
 from discreet.models.dp_sgd.losses import Logistic, Softmax, Squared
 from discreet.models.dp_sgd.train import Descent, FeatureMap, Grid, descend
 from discreet.noise.random_source import seeded
+from discreet_studies.private_inference.individual_filter_sgd import Contributions, descend_filtered
 
 RUN = Descent(
     objective=Logistic(l2=0.0),

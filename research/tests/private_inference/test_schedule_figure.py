@@ -1,11 +1,11 @@
 """The picture of a schedule: every term, the verdict, the costs."""
 
 import pytest
-from discreet_studies.private_inference.schedule_figure import costs, save_schedule, terms
 
 from discreet.models.dp_sgd._laplace_rates import PowerSchedule
 from discreet.models.dp_sgd.convergence import Problem
 from discreet.models.dp_sgd.schedule_analysis import analyse
+from discreet_studies.private_inference.schedule_figure import costs, save_schedule, terms
 
 FACTS = Problem(dimension=10, smoothness=0.25, variance=0.2, distance=5.0)
 

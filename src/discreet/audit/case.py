@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -37,6 +37,34 @@ class Case:
     broken: bool = False
     samples: int = 400_000
     why: str = ""
+
+
+class Demonstration(Protocol):
+    """A published claim, or an attack on one, that is shown by exact numbers and not by samples."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def ok(self) -> bool:
+        """Whether it comes out as expected."""
+        ...
+
+    def record(self) -> dict[str, object]:
+        """Plain values, for JSON."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditSuite:
+    """Cases that another package adds to the audit (entry points of `discreet.audits`)."""
+
+    cases: Callable[[], tuple[Case, ...]]
+    """What the audit runs beside the cases of this package."""
+    published: Callable[[], tuple[Case, ...]]
+    """What ``discreet audit --published`` runs."""
+    demonstrations: Callable[[], tuple[Demonstration, ...]]
+    """What ``discreet audit --published`` shows without samples."""
 
 
 def broken_case(

@@ -7,12 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from discreet_studies.audits import corrected_mechanisms as published_sound
-from discreet_studies.audits import published_cases, regression_cases
-
 from discreet.audit import exact
 from discreet.audit.attack import Finding, Point, attack, claim_points
-from discreet.audit.case import Case
+from discreet.audit.case import AuditSuite, Case, Demonstration
 from discreet.audit.cases import broken
 from discreet.audit.cases import local as local_cases
 from discreet.audit.cases import mechanisms as own
@@ -20,6 +17,7 @@ from discreet.audit.cases import personalized as personal_cases
 from discreet.audit.cases import ranges as range_cases
 from discreet.audit.cases import sparse_vector as variants
 from discreet.audit.cases import statistics as statistic_cases
+from discreet.core._plugins import AUDITS, plugins
 
 Verdict: TypeAlias = Literal["holds", "not refuted", "BROKEN", "MISSED", "ACCUSED"]
 FAMILY = 1e-6
@@ -86,8 +84,21 @@ def registered() -> tuple[Case, ...]:
     good_variants = (case for case in variants.cases() if not case.broken)
     columns = (*own.cases(), *statistic_cases.cases())
     ours = (*columns, *local_cases.cases(), *personal_cases.cases())
-    theses = (*range_cases.cases(), *published_cases.published(), *published_sound.cases())
-    return (*ours, *good_variants, *broken.cases(), *theses, *regression_cases.cases())
+    added = (case for suite in suites() for case in suite.cases())
+    return (*ours, *good_variants, *broken.cases(), *range_cases.cases(), *added)
+
+
+def published() -> tuple[tuple[Case, ...], tuple[Demonstration, ...]]:
+    """Published claims that do not hold and what does: as cases, and by exact numbers."""
+    added = suites()
+    cases = (*range_cases.cases(), *(case for suite in added for case in suite.published()))
+    shown = (one for suite in added for one in suite.demonstrations())
+    return cases, (*range_cases.recoveries(), *shown)
+
+
+def suites() -> tuple[AuditSuite, ...]:
+    """What other installed packages add to the audit."""
+    return tuple(point.load() for point in plugins(AUDITS).values())
 
 
 def audit_case(case: Case, *, failure: float, samples: int, seed: int) -> Row:

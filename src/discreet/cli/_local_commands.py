@@ -44,7 +44,7 @@ Row: TypeAlias = dict[str, Any]
 _SHARES = ("share", "std", "low", "high", "count")
 
 
-def rows(found: object, collection: Collection, *, level: float) -> list[Row]:
+def estimate_rows(found: object, collection: Collection, *, level: float) -> list[Row]:
     """One row for each category, cell, text or mean."""
     match found:
         case Frequencies():
@@ -235,7 +235,7 @@ def estimate(paths: Sequence[Path], *, shown: Shown) -> int:
 
 def _show(held: State, shown: Shown, *, files: Sequence[Counted] = ()) -> None:
     found = held.aggregate.estimate()
-    rows = globals()["rows"](found, held.collection, level=shown.level)
+    rows = estimate_rows(found, held.collection, level=shown.level)
     if shown.csv_file is not None:
         _write(shown.csv_file, _csv(rows))
     if shown.ranges_file is not None:

@@ -5,20 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from importlib.util import find_spec
 
-from discreet_studies.audits.published_cases import cases as published_cases
-from discreet_studies.audits.published_claims import Claim, claims
-from discreet_studies.audits.regression_cases import cases as regression_cases
-from discreet_studies.audits.regression_cases import claims as regression_claims
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from discreet.audit import runner
 from discreet.audit.case import Case
-from discreet.audit.cases.ranges import Recovery, recoveries
-from discreet.audit.cases.ranges import cases as range_cases
 from discreet.audit.runner import Row, audit, registered
 from discreet.core.errors import InvalidArgument
 
@@ -29,12 +23,11 @@ def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool
     ``published``: claims of theses only, each with its witness and beside what keeps its promise;
     the attack that reads leaves out of a tree; and claims that only an exact law refutes.
     """
-    found: tuple[Recovery | Claim, ...] = (
-        (*recoveries(), *claims(), *regression_claims()) if published else ()
-    )
-    found = tuple(one for one in found if _asked(one.name, names))
-    theses = (*range_cases(), *published_cases(), *regression_cases())
-    cases = chosen(names, theses if published else None, need=not found)
+    among, shown = runner.published() if published else (None, ())
+    found = tuple(one for one in shown if _asked(one.name, names))
+    cases = chosen(names, among, need=not found)
+    if published and not runner.suites():
+        Console(stderr=True).print("More published claims: pip install discreet-studies.")
     if only_list:
         for one in (*cases, *found):
             print(one.name)
@@ -51,7 +44,7 @@ def run(names: Sequence[str], *, as_json: bool, only_list: bool, published: bool
         if published:
             witnesses(rows)
     for result in found:
-        print(json.dumps(_record(result), allow_nan=False) if as_json else result)
+        print(json.dumps(result.record(), allow_nan=False) if as_json else result)
     expected = all(row.ok for row in rows) and all(result.ok for result in found)
     return 0 if expected else 1
 
@@ -73,7 +66,7 @@ def everything() -> tuple[Case, ...]:
     if find_spec("sklearn") is None:
         Console(stderr=True).print("Models are left out: pip install 'discreet[models]'.")
         return registered()
-    from discreet.cli import _model_cases as model_cases
+    from discreet.audit.cases import models as model_cases
 
     return (*registered(), *model_cases.cases())
 
@@ -136,12 +129,6 @@ def as_dict(row: Row) -> dict[str, object]:
         "ok": row.ok,
         "why": row.why,
     }
-
-
-def _record(one: Recovery | Claim) -> dict[str, object]:
-    record = {**asdict(one), "ok": one.ok}
-    # Half-lines have no end that JSON could write.
-    return {**record, "event": str(one.event)} if isinstance(one, Claim) else record
 
 
 def _number(value: float) -> str:

@@ -11,18 +11,26 @@ import click
 
 from discreet.cli.local import local
 from discreet.cli.series import series
-from discreet.cli.serve import serve
+from discreet.core._plugins import COMMANDS, plugins
 from discreet.core.errors import PrivacyError, Unsupported
 
 EXIT_REFUSED = 2
 """Bad input or a refusal, with a message."""
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-_WRITTEN = click.Path(dir_okay=False, path_type=Path)
-_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
-class _Refusing(click.Group):
-    """Show the package's own errors as one line, without a traceback."""
+class _Commands(click.Group):
+    """The commands, with those of other installed packages; own errors are shown as one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*super().list_commands(ctx), *plugins(COMMANDS)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        added = plugins(COMMANDS).get(cmd_name)
+        return None if added is None else added.load()  # type: ignore[no-any-return]
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -36,7 +44,7 @@ class _Refusing(click.Group):
         raise click.exceptions.Exit(EXIT_REFUSED)
 
 
-@click.group(cls=_Refusing, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="discreet")
 def main() -> None:
     """Differential privacy for people who must publish."""
@@ -130,35 +138,6 @@ def ranges(file: Path, *, ends: tuple[str, ...], level: float, as_json: bool) ->
     sys.exit(run(file, ends, level=level, as_json=as_json))
 
 
-@main.command(short_help="Run published experiments again, and judge every number.")
-@click.argument("name", required=False)
-@click.option("--list", "only_list", is_flag=True, help="Only list the studies.")
-@click.option("--quick", is_flag=True, help="Simulate less: seconds, not minutes.")
-@click.option("--data", type=_FOLDER, help="A folder with public data that is not shipped.")
-@click.option("--json", "json_file", type=_WRITTEN, help="Write tables, figures and checks here.")
-@click.option("--html", "html_file", type=_WRITTEN, help="Write one page with all figures here.")
-def study(
-    name: str | None,
-    *,
-    only_list: bool,
-    quick: bool,
-    data: Path | None,
-    json_file: Path | None,
-    html_file: Path | None,
-) -> None:
-    """Run the published experiments of the study NAME again, and judge every number.
-
-    Exits with 1 if a number that can be reproduced or corrected comes out otherwise.
-    """
-    from discreet_studies.command import names, tell
-
-    if only_list:
-        sys.exit(names())
-    if name is None:
-        raise click.UsageError("Name a study, or use --list.")
-    sys.exit(tell(name, quick=quick, data=data, json_file=json_file, html_file=html_file))
-
-
 @main.command(short_help="Make bash, fish or zsh complete commands.")
 @click.argument("shell", type=click.Choice(["bash", "fish", "zsh"]))
 def completion(shell: str) -> None:
@@ -176,7 +155,6 @@ def completion(shell: str) -> None:
 
 main.add_command(local)
 main.add_command(series)
-main.add_command(serve)
 
 
 @main.group(short_help="Look at a ledger: what was spent, on what, what is left.")

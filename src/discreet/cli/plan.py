@@ -13,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.cli._console import literal
-from discreet.cli.ranges import range_content, range_table
+from discreet.cli.ranges import range_table
 from discreet.data.program import Limits
 from discreet.query.budget import Budget
 from discreet.query.error_forecast import forecast
+from discreet.spec.ranges import range_content
 from discreet.spec.release_file import ReleaseFile, Standing, amount, limit_in_words, read, standing
 from discreet.tables._execute import Work
 from discreet.tables.release import protection, worth

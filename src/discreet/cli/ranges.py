@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.table import Table
 
 from discreet.core.errors import InvalidArgument
 from discreet.local.ranges.release import LocalRanges
-from discreet.noise.distribution import Floats
 from discreet.ranges.domain import Bins, Dates, Domain, Integers
-from discreet.ranges.grid.plan import GridPlan
 from discreet.ranges.grid.release import GridRelease
-from discreet.ranges.plan import Candidate, RangePlan
 from discreet.ranges.release import RangeRelease
-from discreet.spec.release_file import Standing
-from discreet.tables.range_release import AnyPlanned
 
 OPEN = "-"
 _SHOWN = 6
-_LEVEL = 0.95
 
 
 def run(path: Path, ends: Sequence[str], *, level: float, as_json: bool) -> int:
@@ -82,43 +74,6 @@ def _spans(domains: Sequence[Domain], ends: Sequence[str]) -> tuple[tuple[Any, A
         raise InvalidArgument(f"give FIRST and LAST for each of {len(domains)} columns, or none.")
     pairs = zip(domains, ends[::2], ends[1::2], strict=True)
     return tuple((_label(domain, a), _label(domain, b)) for domain, a, b in pairs)
-
-
-def range_content(one: AnyPlanned, found: Standing) -> dict[str, Any]:
-    """What a plan shows about ranges, for machines."""
-    plan = one.ranked
-    shown, errors = _errors(plan)
-    share = found.share(one.guarantee)
-    return {
-        "name": one.query.title,
-        "asked": one.query.text,
-        "budget": str(plan.budget),
-        "share": share if math.isfinite(share) else None,
-        "cells": plan.grid.size if isinstance(plan, GridPlan) else plan.domain.size,
-        "workload": str(plan.workload),
-        "shown": shown,
-        "structures": errors,
-        "width": plan.candidates[0].width(level=_LEVEL) if isinstance(plan, RangePlan) else None,
-    }
-
-
-def _errors(plan: RangePlan | GridPlan) -> tuple[list[str], list[dict[str, Any]]]:
-    """What is shown of each structure: by length, or by the size of a rectangle."""
-    if isinstance(plan, RangePlan):
-        size = plan.domain.size
-        lengths = sorted({1, max(1, size // 10), max(1, size // 2), size})
-        words = [f"{length} cell{'s' * (length > 1)}" for length in lengths]
-        return words, [_told(c, c.by_length(np.array(lengths))) for c in plan.candidates]
-    ends = tuple(
-        (np.array([n // 2, n // 4, 0]), np.array([n // 2, n // 4 + max(n // 2, 1) - 1, n - 1]))
-        for n in plan.grid.shape
-    )
-    words = ["one cell", "the middle half of each", "everything"]
-    return words, [_told(candidate, candidate.std(ends)) for candidate in plan.candidates]
-
-
-def _told(one: Candidate, errors: Floats) -> dict[str, Any]:
-    return {"structure": one.name, "rmse": one.rmse, "errors": errors.tolist()}
 
 
 def range_table(one: dict[str, Any]) -> Table:

@@ -153,7 +153,7 @@ def open_source(
     if isinstance(thing, str) and thing.startswith(POSTGRES):
         if engine is not None:
             raise Unsupported("a PostgreSQL table is read by DuckDB: leave engine out.")
-        return _room("postgres_source").open_postgres(thing)  # type: ignore[no-any-return]
+        return _optional("_postgres_source").open_postgres(thing)  # type: ignore[no-any-return]
     if isinstance(thing, str) and "://" in thing:  # not quoted: it may hold a password
         raise InvalidArgument(
             "source must be a path, or an address of PostgreSQL (postgresql://...): fetch what "
@@ -163,14 +163,15 @@ def open_source(
         files = _files(Path(thing), format=format, delimiter=delimiter)
         if engine is None:
             return files
-        return _room("spark_source").read_files(files, master=spark)  # type: ignore[no-any-return]
+        made = _optional("_spark.source").read_files(files, master=spark)
+        return made  # type: ignore[no-any-return]
     if isinstance(thing, duckdb.DuckDBPyRelation):
         return Relation(relation=thing, columns=_relation_columns(thing))
     return _frame(thing)
 
 
-def _room(module: str) -> Any:
-    """A module of this room whose libraries are optional."""
+def _optional(module: str) -> Any:
+    """A module of this package whose libraries are optional."""
     return importlib.import_module(f"discreet.data.{module}")
 
 

@@ -5,33 +5,6 @@ its width is known before, its coverage is stated, and ``release`` gives it for 
 What begins with ``reports`` reads noisy reports of clients. `coverage` puts any interval to a test.
 """
 
-from discreet.intervals._bootstrap import bootstrap
-from discreet.intervals._coverage import coverage, each, leave_one_out
-from discreet.intervals._mean import difference_interval as difference
-from discreet.intervals._mean import mean_interval as mean
-from discreet.intervals._mean import variance_interval as variance
-from discreet.intervals._proportion import proportion_interval as proportion
-from discreet.intervals._quantile import quantile_interval as quantile
-from discreet.intervals.central_vs_local import central_and_local, compare_rows
-from discreet.local.report_intervals import reports_difference, reports_proportion, reports_quantile
-from discreet.local.report_intervals import reports_interval as reports_mean
-from discreet.local.report_intervals import reports_variance_interval as reports_variance
+from discreet.core._lazy_import import offered
 
-__all__ = [
-    "bootstrap",
-    "central_and_local",
-    "compare_rows",
-    "coverage",
-    "difference",
-    "each",
-    "leave_one_out",
-    "mean",
-    "proportion",
-    "quantile",
-    "reports_difference",
-    "reports_mean",
-    "reports_proportion",
-    "reports_quantile",
-    "reports_variance",
-    "variance",
-]
+__getattr__, __dir__, __all__ = offered(__name__)

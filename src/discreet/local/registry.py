@@ -20,31 +20,39 @@ from discreet.local.randomizer import VERSION, Randomiser
 # `Randomiser.parameters` returned. It is imported when a description asks for it.
 
 
-_HERE = "discreet.mechanisms.local."
-KINDS: dict[str, str] = {
-    "grr": _HERE + "response:grr",
-    "sue": _HERE + "unary:sue",
-    "oue": _HERE + "unary:oue",
-    "the": _HERE + "unary:the",
-    "she": _HERE + "histogram:she",
-    "olh": _HERE + "hashing:olh",
-    "subset_selection": _HERE + "subset:subset_selection",
-    "rappor": _HERE + "longitudinal:rappor",
-    "l_osue": _HERE + "longitudinal:l_osue",
-    "l_olh": _HERE + "memoised_hashing:l_olh",
-    "duchi": _HERE + "piecewise:duchi",
-    "piecewise": _HERE + "piecewise:piecewise",
-    "balanced": _HERE + "balanced:balanced",
-    "hybrid": _HERE + "hybrid:hybrid",
-    "local_laplace": _HERE + "laplace:local_laplace",
-    "several": _HERE + "several:described",
-    "square_wave": _HERE + "wave:square_wave",
+RANDOMIZER_KINDS: dict[str, str] = {
+    "grr": "discreet.local.oracles.randomized_response:grr",
+    "sue": "discreet.local.oracles.unary_encoding:sue",
+    "oue": "discreet.local.oracles.unary_encoding:oue",
+    "the": "discreet.local.oracles.unary_encoding:the",
+    "she": "discreet.local.oracles.histogram_encoding:she",
+    "olh": "discreet.local.oracles.local_hashing:olh",
+    "subset_selection": "discreet.local.oracles.subset_selection:subset_selection",
+    "rappor": "discreet.local.longitudinal:rappor",
+    "l_osue": "discreet.local.longitudinal:l_osue",
+    "l_olh": "discreet.local.longitudinal:l_olh",
+    "duchi": "discreet.local.means.piecewise:duchi",
+    "piecewise": "discreet.local.means.piecewise:piecewise",
+    "balanced": "discreet.local.means.balanced_piecewise:balanced",
+    "hybrid": "discreet.local.means.hybrid:hybrid",
+    "local_laplace": "discreet.local.means.local_laplace:local_laplace",
+    "several": "discreet.local.means.multidimensional:described",
+    "square_wave": "discreet.local.square_wave:square_wave",
 }
-"""The randomisers of this room, by kind."""
+"""The function that makes each randomizer of one value from ``epsilon`` and its parameters."""
+KINDS: dict[str, str] = {
+    **RANDOMIZER_KINDS,
+    "ranges.tree": "discreet.local.ranges.hierarchical:described",
+    "ranges.haar": "discreet.local.ranges.haar:described",
+    "ranges.partition": "discreet.local.ranges.adaptive:described",
+    "grid": "discreet.local.ranges.hybrid_grid:described",
+    "heavy_hitters": "discreet.local._heavy_hitters:described",
+}
+"""All kinds of reports: those of several values are made of randomizers of one value."""
 
 
 def rebuild(
-    description: Mapping[str, Any] | str, *, kinds: Mapping[str, str] = KINDS
+    description: Mapping[str, Any] | str, *, kinds: Mapping[str, str] = RANDOMIZER_KINDS
 ) -> Randomiser:
     """The randomiser that describes itself exactly like this; anything else is refused."""
     given = _object(description)
@@ -92,28 +100,10 @@ def _object(description: Mapping[str, Any] | str) -> dict[str, Any]:
     return found
 
 
-# ── Catalogue ────────────────────────────────────────────────────────────────────────────────────
-# From a public description back to the randomiser it describes.
-#
-# Each kind names the function that makes it: keyword arguments are ``epsilon`` and what
-# `Randomiser.parameters` returned. It is imported when a description asks for it.
-
-
-KINDS_catalogue: dict[str, str] = {
-    **KINDS,
-    "ranges.tree": "discreet.local.ranges.hierarchical:described",
-    "ranges.haar": "discreet.local.ranges.haar:described",
-    "ranges.partition": "discreet.local.ranges.adaptive:described",
-    "grid": "discreet.local.ranges.hybrid_grid:described",
-    "heavy_hitters": "discreet.local._heavy_hitters:described",
-}
-"""The function that makes each kind from ``epsilon`` and its parameters."""
-
-
 def from_description(description: Mapping[str, Any] | str) -> Randomiser:
     """The randomiser that `Randomiser.describe` described, from its dictionary or its JSON.
 
     Unknown versions, kinds and fields are refused: a client that guesses could be private to
     another degree than it says.
     """
-    return rebuild(description, kinds=KINDS_catalogue)
+    return rebuild(description, kinds=KINDS)

@@ -14,7 +14,6 @@ from typing import Any
 from discreet.accounting import composition
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.accounting.guarantee import Guarantee
-from discreet.cli.ranges import range_content
 from discreet.core import events
 from discreet.core.errors import BudgetExceeded, InvalidArgument, PrivacyError
 from discreet.data.expression import Expression
@@ -38,6 +37,7 @@ from discreet.server.schemas import (
     StatisticPlanned,
     Structure,
 )
+from discreet.spec.ranges import range_content
 from discreet.spec.release_file import Standing, amount, whole
 from discreet.spec.statistics import Asked, Statistic, asked, is_ranges
 from discreet.tables._execute import Work

@@ -16,7 +16,7 @@ def begin(folder: Path, *, given: Sequence[str], written: Sequence[str]) -> None
 
     A demo begins with a full budget. A real ledger is never thrown away.
     """
-    shipped = files("discreet.cli") / "demo_data"
+    shipped = files("discreet.spec") / "demo_data"
     _only_ours(folder, (*given, *written), (shipped / _DATA).read_bytes())
     try:
         folder.mkdir(parents=True, exist_ok=True)

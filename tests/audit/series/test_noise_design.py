@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from discreet_studies.private_inference import published_series as published
 from scipy import stats
 from scipy.linalg import toeplitz
 
@@ -15,6 +14,7 @@ from discreet.audit.series._barrier_method import Barrier, Stationary
 from discreet.audit.series.design import _groups
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.noise.random_source import seeded
+from discreet_studies.private_inference import published_series as published
 from tests.distributions import ALPHA
 
 PAIR = series.VAR(lags=[[0.5, 0.1], [0, 0.5]], noise=[[1, 0.3], [0.3, 1]])

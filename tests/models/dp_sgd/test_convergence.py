@@ -2,10 +2,6 @@
 
 import numpy as np
 import pytest
-from discreet_studies.private_inference.published_sgd import (
-    PublishedLaplaceDescent,
-    bound_as_published,
-)
 
 from discreet.core.errors import InvalidArgument, Unsupported
 from discreet.models.dp_sgd._laplace_rates import (
@@ -26,6 +22,10 @@ from discreet.models.dp_sgd.convergence import (
     variance_transfer,
 )
 from discreet.models.dp_sgd.losses import Huber, Logistic, Softmax, Squared
+from discreet_studies.private_inference.published_sgd import (
+    PublishedLaplaceDescent,
+    bound_as_published,
+)
 
 RIDGE = Squared(l2=0.1, intercept=True)
 

@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from discreet_studies.private_inference.published_sgd import pass_sensitivity_as_published
 from scipy import optimize
 
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
@@ -22,6 +21,7 @@ from discreet.models.dp_sgd.output_perturbation import (
     with_replacement_sensitivity,
 )
 from discreet.noise.random_source import seeded
+from discreet_studies.private_inference.published_sgd import pass_sensitivity_as_published
 from tests import distributions as laws
 
 BOTH = (Relation.ADD_REMOVE, Relation.REPLACE_ONE)

@@ -8,10 +8,10 @@ import math
 
 import numpy as np
 import pytest
-from discreet_studies.private_inference.trajectory_cost import trajectory
 
 from discreet.audit.attack import attack
 from discreet.models.dp_sgd._laplace_rates import GradientBound, marginal_epsilons, noise_scales
+from discreet_studies.private_inference.trajectory_cost import trajectory
 
 pytestmark = pytest.mark.slow
 SEEDS = itertools.count(1)

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from discreet_studies.private_inference.published_sgd import noise_vanishes_as_published
 
 from discreet.core.errors import InvalidArgument
 from discreet.models.dp_sgd._laplace_rates import (
@@ -18,6 +17,7 @@ from discreet.models.dp_sgd._laplace_rates import (
 )
 from discreet.models.dp_sgd.convergence import Problem
 from discreet.models.dp_sgd.schedule_analysis import analyse, drawn_epsilons, undrawn_epsilons
+from discreet_studies.private_inference.published_sgd import noise_vanishes_as_published
 
 # (decay, growth): the slopes of distance, variance and noise between 1e5 and 1e6 steps (E9).
 SLOPES = {

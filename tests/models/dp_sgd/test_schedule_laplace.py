@@ -4,6 +4,16 @@ import math
 
 import numpy as np
 import pytest
+
+from discreet.core.errors import InvalidArgument, Unsupported
+from discreet.core.relation import Relation
+from discreet.models.dp_sgd._laplace_rates import (
+    GradientBound,
+    PowerSchedule,
+    final_noise_scale,
+    marginal_epsilons,
+    noise_scales,
+)
 from discreet_studies.private_inference.iterate_distribution import (
     affine_loss,
     density,
@@ -15,16 +25,6 @@ from discreet_studies.private_inference.trajectory_cost import (
     costs,
     harmonic,
     trajectory,
-)
-
-from discreet.core.errors import InvalidArgument, Unsupported
-from discreet.core.relation import Relation
-from discreet.models.dp_sgd._laplace_rates import (
-    GradientBound,
-    PowerSchedule,
-    final_noise_scale,
-    marginal_epsilons,
-    noise_scales,
 )
 
 # E12: steps, all iterates basic and by PLD, sampled basic. The theorem says 1 everywhere.

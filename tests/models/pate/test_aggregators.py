@@ -6,8 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from discreet_studies.personalized_pate.exact_divergence import divergence
-from discreet_studies.personalized_pate.interactive_gnmax import reinforced
 
 from discreet.core.errors import InvalidArgument
 from discreet.models.pate import aggregators as laplace
@@ -17,6 +15,8 @@ from discreet.models.pate.label_plan import LabelPlan
 from discreet.models.pate.teacher_assignment import UNITS, weighting
 from discreet.noise.laplace import DiscreteLaplace
 from discreet.noise.random_source import seeded
+from discreet_studies.personalized_pate.exact_divergence import divergence
+from discreet_studies.personalized_pate.interactive_gnmax import reinforced
 
 MADE = weighting(100, people={"a": 1, "b": 1}, sensitivities={"a": 1, "b": 2})
 

@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from discreet_studies.personalized_pate.exact_divergence import divergence
 from scipy.stats import norm
 
 import discreet
@@ -19,6 +18,7 @@ from discreet.models.pate.classifier import published
 from discreet.models.pate.label_plan import LabelPlan, plan_labels, sensitivities
 from discreet.models.pate.teacher_assignment import UNITS, weighting
 from discreet.noise.random_source import seeded
+from discreet_studies.personalized_pate.exact_divergence import divergence
 
 RULE = Confident(threshold=160, sigma_threshold=80, sigma_votes=40)
 LIMITS = {"low": discreet.approx(1, 1e-5), "high": discreet.approx(2, 1e-5)}

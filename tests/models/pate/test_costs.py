@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from discreet_studies.personalized_pate import exact_divergence as exact
 from scipy.stats import norm
 
 import discreet
@@ -16,6 +15,7 @@ from discreet.models.pate import aggregators as old
 from discreet.models.pate.aggregators import Confident
 from discreet.models.pate.teacher_assignment import UNITS
 from discreet.noise.gaussian import DiscreteGaussian
+from discreet_studies.personalized_pate import exact_divergence as exact
 
 ORDERS = [2, 5, 10, 20, 50]
 VOTES = np.array(

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from discreet_studies.personalized_pate import stopping
 
 import discreet
 from discreet.core.errors import InvalidArgument, NotCertified, Unsupported
@@ -21,6 +20,7 @@ from discreet.models.pate.teacher_assignment import (
     weighting,
     without,
 )
+from discreet_studies.personalized_pate import stopping
 
 RULE = Confident(threshold=200, sigma_threshold=150, sigma_votes=40)
 

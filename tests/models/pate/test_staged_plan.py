@@ -5,8 +5,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from discreet_studies.personalized_pate.smooth_cost import CostRelease
-from discreet_studies.personalized_pate.tested_plan import TestedPlan
 from sklearn.naive_bayes import GaussianNB
 
 import discreet
@@ -25,6 +23,8 @@ from discreet.models.pate.teacher_assignment import (
     weighting,
 )
 from discreet.noise.random_source import seeded
+from discreet_studies.personalized_pate.smooth_cost import CostRelease
+from discreet_studies.personalized_pate.tested_plan import TestedPlan
 
 DELTA = 1e-5
 LIMITS = {"open": discreet.approx(2, DELTA), "strict": discreet.approx(1, DELTA)}

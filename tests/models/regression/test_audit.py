@@ -9,7 +9,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from discreet_studies.linear_regression.as_published import as_published
 
 from discreet.accounting.conversion import gaussian_delta, gaussian_epsilon, gaussian_mu
 from discreet.audit.attack import attack
@@ -21,6 +20,7 @@ from discreet.models.regression.auto import BestLinearRegression
 from discreet.models.regression.ssp_and_adassp import adassp, plan_published
 from discreet.models.regression.sufficient_statistics import _smallest_eigenvalue
 from discreet.noise.random_source import seeded
+from discreet_studies.linear_regression.as_published import as_published
 
 EPSILON, DELTA = 1.0, 1e-6
 FAILURE = 1e-6

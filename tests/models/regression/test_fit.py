@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from discreet_studies.linear_regression.as_published import as_published, published_scaling
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
@@ -25,6 +24,7 @@ from discreet.models.regression import (
 from discreet.models.regression._row_lattice import Lattice, sums
 from discreet.models.regression._row_sources import first_rows
 from discreet.noise.random_source import seeded, system
+from discreet_studies.linear_regression.as_published import as_published, published_scaling
 
 DECLARED = {"epsilon": 1, "delta": 1e-6, "bounds": (0, 10), "target_bounds": (-10, 30)}
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from discreet_studies.linear_regression.as_published import as_published
 
 from discreet.core.relation import Relation
 from discreet.models.regression import PrivateLinearRegression, Scaling
 from discreet.models.regression.auto import BestLinearRegression
 from discreet.models.regression.ssp_and_adassp import shrunken
 from discreet.noise.random_source import seeded
+from discreet_studies.linear_regression.as_published import as_published
 from tests.replay import Tape, furthest
 
 DELTA = 1e-6

@@ -7,7 +7,7 @@ the event that tells neighbours apart is computed, and with it what the claim sh
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -56,6 +56,10 @@ class Claim:
         """Whether the event refutes the claim and what replaces it keeps the promise."""
         seen = self.event.at_left - math.exp(self.epsilon) * self.event.at_right
         return seen > self.claimed and self.repaired_delta <= self.claimed
+
+    def record(self) -> dict[str, object]:
+        """Plain values, for JSON; half-lines have no end that JSON could write."""
+        return {**asdict(self), "ok": self.ok, "event": str(self.event)}
 
     def __str__(self) -> str:
         return (

@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.accounting.conversion import gaussian_epsilon
 from discreet.audit.series import VAR, cell, cells, everyone, leakage, releases, row
-from discreet.audit.series._leakage import factor
+from discreet.audit.series._leakage import brute_factor
 from discreet.audit.series.threat_model import Known, Releases, Secret
 from discreet.noise.distribution import Floats
 from discreet.noise.random_source import seeded
@@ -168,7 +168,7 @@ def _brute(setting: Setting) -> list[Check]:
 
 
 def _slow(model: VAR, shown: Releases, secret: Secret, known: Known) -> float:
-    return float(np.linalg.norm(factor(model, releases=shown, secret=secret, known=known)))
+    return float(np.linalg.norm(brute_factor(model, releases=shown, secret=secret, known=known)))
 
 
 def _regression(setting: Setting) -> list[Check]:

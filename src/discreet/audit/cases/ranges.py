@@ -7,7 +7,7 @@ published one, and what from a sound one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import reduce
 
 import numpy as np
@@ -43,6 +43,10 @@ class Recovery:
     def ok(self) -> bool:
         """Whether the published tree falls and the sound one stands."""
         return self.recovered == (self.leaves - 1 if self.broken else 0)
+
+    def record(self) -> dict[str, object]:
+        """Plain values, for JSON."""
+        return {**asdict(self), "ok": self.ok}
 
     def __str__(self) -> str:
         return f"{self.name}: {self.recovered} of {self.leaves} leaves recovered exactly"

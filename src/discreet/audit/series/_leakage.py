@@ -206,7 +206,7 @@ def stacked(model: VAR, *, times: int) -> Floats:
     return result
 
 
-def factor(model: VAR, *, releases: Releases, secret: Secret, known: Known) -> Floats:
+def brute_factor(model: VAR, *, releases: Releases, secret: Secret, known: Known) -> Floats:
     """The matrix F with ``mu^2 = |F d|^2`` when the secret's values move by d widths.
 
     Theorem: regress the releases on the secret and what is known: F is the whitened coefficient
@@ -471,7 +471,7 @@ def leakage(model: VAR, *, releases: Releases, secret: Secret, known: Known) -> 
         peak = largest(_row(model, releases, people[0], secret.times))
         value, exact = peak.upper, peak.exact
     else:
-        peak = largest(globals()["factor"](model, releases=releases, secret=secret, known=known))
+        peak = largest(brute_factor(model, releases=releases, secret=secret, known=known))
         value, exact = peak.upper, peak.exact
     return Leakage(model=value, exact=exact, free=free, assumptions=assumptions(model, known))
 

@@ -1,0 +1,143 @@
+"""People who do not exist: the data behind every recorded number, and how they are declared."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import json
+import random
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import discreet
+from discreet import Relation
+from discreet.data.program import Limits
+from discreet.data.schema import Declared
+from discreet.ledger.account import Account
+from discreet.query._release_plan import Setting
+from discreet.tables.table import Table
+
+FIXTURES = Path(__file__).parent / "fixtures"
+PLACES = ("north", "south", "east")
+HEADER = ("who", "age", "place", "pay", "day", "well", "town", "level")
+COLUMNS: Mapping[str, Declared] = {
+    "age": discreet.integer(lower=0, upper=120),
+    "place": discreet.category(PLACES, other=False),
+    "pay": discreet.real(lower=0, upper=1024, grid=0.25),
+    "day": discreet.date(lower=dt.date(2026, 1, 1), upper=dt.date(2026, 1, 31)),
+    "well": discreet.boolean(),
+    "town": discreet.text(),
+    "level": discreet.category(["strict", "open"]),
+}
+SETTINGS: Mapping[str, Setting] = {
+    "people": Setting(schema=COLUMNS, unit="who", limits=Limits(rows_per_unit=3)),
+    "groups": Setting(
+        schema=COLUMNS, unit="who", limits=Limits(groups_per_unit=2, rows_per_unit_and_group=2)
+    ),
+    "rows": Setting(schema=COLUMNS, unit=None),
+    "replaced": Setting(
+        schema=COLUMNS,
+        unit="who",
+        limits=Limits(rows_per_unit=2),
+        relation=Relation.REPLACE_ONE,
+    ),
+}
+
+
+def records(many: int = 240) -> list[tuple[Any, ...]]:
+    """Rows in the order of the header; some people have several."""
+    draw = random.Random(7)
+    found: list[tuple[Any, ...]] = []
+    for _ in range(many):
+        who = f"p{draw.randrange(many // 2)}"
+        age, place = draw.randrange(0, 100), draw.choice(PLACES)
+        pay, day = draw.randrange(0, 4000) / 4, dt.date(2026, 1, 1 + draw.randrange(31))
+        town = draw.choice(["Aa", "Bergen", "Celle", "Delft"])
+        level = draw.choice(["strict", "open"])
+        found.append((who, age, place, pay, day.isoformat(), draw.random() < 0.6, town, level))
+    return found
+
+
+def write_rows(path: Path, many: int = 240) -> Path:
+    """The rows as CSV."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(HEADER)
+        writer.writerows(
+            [str(cell).lower() if isinstance(cell, bool) else cell for cell in row]
+            for row in records(many)
+        )
+    return path
+
+
+def opened(path: Path, account: Account | None = None, setting: str = "people") -> Table:
+    """The table of these rows."""
+    chosen = SETTINGS[setting]
+    return discreet.table(
+        path,
+        columns=COLUMNS,
+        unit=chosen.unit,
+        rows_per_unit=chosen.limits.rows_per_unit,
+        groups_per_unit=chosen.limits.groups_per_unit,
+        rows_per_unit_and_group=chosen.limits.rows_per_unit_and_group,
+        relation=chosen.relation,
+        account=account,
+    )
+
+
+def plain(value: object) -> Any:
+    """What JSON holds, to the last bit: doubles as hexadecimal text, rationals as text."""
+    match value:
+        case None | bool() | str():
+            return value
+        case np.bool_():
+            return bool(value)
+        case int() | np.integer():
+            return int(value)
+        case float() | np.floating():
+            return float(value).hex()
+        case Fraction():
+            return f"{value.numerator}/{value.denominator}"
+        case bytes():
+            return value.hex()
+        case dt.date():
+            return value.isoformat()
+        case np.ndarray():
+            return plain(value.tolist())
+        case Mapping():
+            return {str(name): plain(one) for name, one in value.items()}
+        case list() | tuple():
+            return [plain(one) for one in value]
+    raise TypeError(type(value).__name__)
+
+
+def rounded(value: object, digits: int = 10) -> Any:
+    """The same with doubles to so many significant digits: linear algebra differs in the last."""
+    match value:
+        case float() | np.floating():
+            return float(f"{float(value):.{digits}g}")
+        case np.ndarray():
+            return rounded(value.tolist(), digits)
+        case Mapping():
+            return {str(name): rounded(one, digits) for name, one in value.items()}
+        case list() | tuple():
+            return [rounded(one, digits) for one in value]
+    return plain(value)
+
+
+def read_json(name: str) -> Any:
+    """A file of the fixtures."""
+    return json.loads((FIXTURES / name).read_text(encoding="utf-8"))
+
+
+def write_json(name: str, content: Mapping[str, Any]) -> None:
+    """A file of the fixtures, one line for each entry."""
+    lines = [
+        f"{json.dumps(key)}: {json.dumps(content[key], separators=(',', ':'), sort_keys=True)}"
+        for key in sorted(content)
+    ]
+    (FIXTURES / name).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
