@@ -11,7 +11,7 @@ from discreet.report.drawing.heat_map import heat
 
 ages = ["0-9", "10-19", "20-29", "30-39", "40-49", "50-64"]
 visits = ["none", "1", "2", "3", "4-5", "6-9", "10+"]
-source = files("discreet.cli") / "demo_data" / "health.parquet"
+source = files("discreet.spec") / "demo_data" / "health.parquet"
 rows = duckdb.read_parquet(str(source)).filter("year = 1").fetchnumpy()
 age = np.minimum(rows["age"] // 10, 5)
 often = np.searchsorted([1, 2, 3, 4, 6, 10], rows["visits"], side="right")

@@ -8,7 +8,7 @@ import numpy as np
 import discreet
 from discreet import local, seeded
 
-source = files("discreet.cli") / "demo_data" / "health.parquet"
+source = files("discreet.spec") / "demo_data" / "health.parquet"
 families = duckdb.read_parquet(str(source)).filter("year = 1").order("person").fetchnumpy()
 hundreds = np.minimum(families["income"] // 100, 255)
 clients = np.random.default_rng(1).choice(hundreds, size=300_000)  # each family stands for fifty

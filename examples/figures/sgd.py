@@ -11,7 +11,7 @@ from discreet.models import PrivateLogisticRegression
 from discreet.report.drawing.line_chart import Axis, Curve
 from discreet.report.drawing.panel import Lines, save
 
-source = files("discreet.cli") / "demo_data" / "health.parquet"
+source = files("discreet.spec") / "demo_data" / "health.parquet"
 rows = duckdb.read_parquet(str(source))
 this, next_ = (rows.filter(f"year = {year}").set_alias(f"y{year}") for year in (1, 2))
 both = this.join(next_.project("person, visits AS later"), "person").order("person")

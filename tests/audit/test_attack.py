@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.audit.attack import Columns, attack, claim_points, lower_bound, upper_bound
+from discreet.audit._attack import Columns, attack, claim_points, lower_bound, upper_bound
 from discreet.audit.cases.sparse_vector import laplace_integers
 from discreet.core.errors import InvalidArgument
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from discreet.audit.attack import NO_BIT, lowest_bit
+from discreet.audit._attack import NO_BIT, lowest_bit
 from discreet.audit.cases.sparse_vector import laplace_integers
 from discreet.audit.side_channels import precision_attack, relate, timing_probe
 from discreet.core.errors import InvalidArgument

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from discreet.audit.attack import lower_bound, upper_bound
+from discreet.audit._attack import lower_bound, upper_bound
 from discreet.audit.exact import gaussian_lower_bound
 from discreet.core.errors import InvalidArgument
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import discreet
 from discreet.audit import series
-from discreet.audit.series.design import savings
+from discreet.audit.series._design import savings
 from discreet.cli.main import main
 from discreet.noise.random_source import seeded
 from discreet.report.leakage_report import savings as savings_picture

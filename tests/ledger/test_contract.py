@@ -18,7 +18,7 @@ import discreet
 from discreet.core import events
 from discreet.ledger.store import StoreFailure
 
-CROWD = Path(__file__).with_name("crowd.py")
+CROWD = Path(__file__).with_name("personal_budgets_process.py")
 TENTH = discreet.pure(0.1)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discreet.local import longitudinal as memoised_hashing
-from discreet.local import square_wave as wave
+from discreet.local import distribution as wave
 from discreet.local.longitudinal import l_olh
 from discreet.local.means import base as mean
 from discreet.local.means import multidimensional as several
@@ -19,7 +19,7 @@ from discreet.local.oracles.local_hashing import olh
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.subset_selection import subset_selection
 from discreet.local.oracles.unary_encoding import oue, sue
-from discreet.local.square_wave import square_wave
+from discreet.local.distribution import square_wave
 from discreet.noise.random_source import seeded
 
 MODULES = (hashing, histogram, mean, memoised_hashing, response, several, subset, unary, wave)

@@ -19,7 +19,7 @@ from discreet.local.means.base import Mean
 from discreet.local.oracles.base import Frequencies
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.unary_encoding import ONE, best_threshold, oue, sue, the
-from discreet.local.square_wave import Bootstrap, Distribution, half_width
+from discreet.local.distribution import Bootstrap, Distribution, half_width
 from discreet.noise.random_source import seeded
 
 

@@ -17,7 +17,7 @@ from discreet.local.oracles.base import Frequencies
 from discreet.local.oracles.histogram_encoding import she
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.randomizer import codes
-from discreet.local.square_wave import square_wave
+from discreet.local.distribution import square_wave
 from discreet.noise.random_source import seeded
 
 

@@ -24,7 +24,7 @@ from discreet.local.oracles.subset_selection import subset_selection
 from discreet.local.oracles.unary_encoding import oue
 from discreet.local.randomizer import pack, padded, unpack
 from discreet.local.registry import rebuild
-from discreet.local.square_wave import _smoothed, fit, square_wave
+from discreet.local.distribution import _smoothed, fit, square_wave
 from discreet.noise.random_source import seeded
 
 COLUMNS = {"a": (10, 14), "b": (0, 1)}

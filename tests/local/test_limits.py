@@ -24,7 +24,7 @@ from discreet.local.oracles.local_hashing import Hashing, olh
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.subset_selection import subset_selection
 from discreet.local.oracles.unary_encoding import oue, the
-from discreet.local.square_wave import Distribution, square_wave
+from discreet.local.distribution import Distribution, square_wave
 from discreet.noise.random_source import seeded
 
 HALF = (1 << 20) // 2

@@ -19,7 +19,7 @@ from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.subset_selection import subset_selection
 from discreet.local.oracles.unary_encoding import oue, sue, the
 from discreet.local.registry import KINDS, rebuild
-from discreet.local.square_wave import square_wave
+from discreet.local.distribution import square_wave
 
 GOOD = {"version": 1, "kind": "grr", "epsilon": "1/2", "categories": 5}
 MADE = [

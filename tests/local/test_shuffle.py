@@ -16,7 +16,7 @@ from discreet.local.oracles.local_hashing import Hashing, hadamard_response, olh
 from discreet.local.oracles.randomized_response import RandomisedResponse, randomised_response
 from discreet.local.oracles.subset_selection import subset_selection
 from discreet.local.oracles.unary_encoding import oue, sue, the
-from discreet.local.square_wave import square_wave
+from discreet.local.distribution import square_wave
 
 ORACLES = {
     "response": partial(randomised_response, categories=7),

@@ -14,7 +14,7 @@ from discreet.core.errors import InvalidArgument, NotCertified, OutOfDomain
 from discreet.local._window_channel import Window
 from discreet.local.collection.aggregator import Aggregate
 from discreet.local.registry import from_description
-from discreet.local.square_wave import Bootstrap, Distribution, fit, half_width, square_wave
+from discreet.local.distribution import Bootstrap, Distribution, fit, half_width, square_wave
 from discreet.noise.random_source import seeded
 from tests.distributions import frequency, mean_of
 

@@ -14,7 +14,7 @@ from discreet.local.oracles.local_hashing import olh
 from discreet.local.oracles.randomized_response import grr
 from discreet.local.oracles.subset_selection import subset_selection
 from discreet.local.oracles.unary_encoding import oue
-from discreet.local.square_wave import square_wave
+from discreet.local.distribution import square_wave
 from discreet.mechanisms.bin_statistics import bin_counts, bin_statistics
 from discreet.mechanisms.bounded.mechanism import bounded_laplace, folded
 from discreet.mechanisms.data_dependent.propose_test_release import propose_test_release

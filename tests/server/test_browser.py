@@ -15,7 +15,7 @@ from discreet.server.demo import prepare
 from tests.server.running import Running, free_port
 
 CHROMIUM = Path("/usr/bin/chromium")
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 SHOTS = ROOT / "build" / "screenshots"
 SIZES = {"desktop": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
 pytestmark = [

@@ -20,7 +20,7 @@ from discreet.ranges.stream.file import StreamFailure, StreamFile
 from discreet.ranges.stream.plan import plan_stream
 from discreet.tables.stream import stream
 
-KILLED = Path(__file__).with_name("killed.py")
+KILLED = Path(__file__).with_name("killed_release.py")
 
 
 @pytest.fixture

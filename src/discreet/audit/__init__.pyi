@@ -1,6 +1,6 @@
 from discreet.audit import exact, series
 from discreet.audit import lattice_distribution as lattice
-from discreet.audit.attack import attack
+from discreet.audit._attack import attack
 from discreet.audit.case import Case
 from discreet.audit.cases.mechanisms import cases
 from discreet.audit.exact import gaussian_lower_bound

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from discreet.audit.attack import Claimed
+from discreet.audit._attack import Claimed
 from discreet.audit.exact import Pair
 from discreet.noise.random_source import seeded
 

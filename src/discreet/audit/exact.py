@@ -17,8 +17,8 @@ import numpy as np
 from scipy import integrate
 from scipy.special import ndtri
 
-from discreet.audit.attack import Floats as Floats_linear
-from discreet.audit.attack import lower_bound, upper_bound
+from discreet.audit._attack import Floats as Floats_linear
+from discreet.audit._attack import lower_bound, upper_bound
 from discreet.audit.lattice_distribution import Floats, Lattice
 from discreet.core._validate import probability
 from discreet.core.errors import InvalidArgument

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from discreet.audit import exact
-from discreet.audit.attack import Finding, Point, attack, claim_points
+from discreet.audit._attack import Finding, Point, attack, claim_points
 from discreet.audit.case import AuditSuite, Case, Demonstration
 from discreet.audit.cases import broken
 from discreet.audit.cases import local as local_cases

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from discreet.audit.attack import NO_BIT, Floats, Run, lower_bound, lowest_bit, upper_bound
+from discreet.audit._attack import NO_BIT, Floats, Run, lower_bound, lowest_bit, upper_bound
 from discreet.core._validate import count, non_negative, probability
 from discreet.core.errors import InvalidArgument
 

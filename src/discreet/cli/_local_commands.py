@@ -30,7 +30,7 @@ from discreet.local.collection.spec import Collection
 from discreet.local.means.base import Mean
 from discreet.local.oracles.base import Frequencies
 from discreet.local.ranges.release import LocalRanges
-from discreet.local.square_wave import Distribution
+from discreet.local.distribution import Distribution
 
 if TYPE_CHECKING:
     from discreet.local.randomizer import Randomiser

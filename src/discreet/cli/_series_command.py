@@ -20,9 +20,9 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from discreet.accounting.conversion import gaussian_sigma
 from discreet.audit import series
 from discreet.audit.series.exchangeable import Alike
-from discreet.audit.series.fit import Dynamics
+from discreet.audit.series._fit import Dynamics
 from discreet.audit.series.model import VAR
-from discreet.audit.series.report import Report
+from discreet.audit.series._report import Report
 from discreet.audit.series.threat_model import Known
 from discreet.audit.series.worst_case import Stressed
 from discreet.cli._console import literal

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from discreet.audit.series.fit import Dynamics
+    from discreet.audit.series._fit import Dynamics
     from discreet.audit.series.threat_model import Known
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -47,7 +47,7 @@ from discreet.disclosure.generalization_hierarchy import (
     prefixes,
 )
 from discreet.disclosure.k_anonymity import Anonymised, anonymise
-from discreet.disclosure.pram import (
+from discreet.disclosure._pram import (
     Estimate,
     Pram,
     Redrawn,

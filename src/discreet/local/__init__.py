@@ -32,7 +32,7 @@ from discreet.local.ranges.release import LocalRanges
 from discreet.local.ranges.square_wave_error import simulated_error
 from discreet.local.registry import from_description
 from discreet.local.shuffle import local_epsilon, shuffled
-from discreet.local.square_wave import square_wave
+from discreet.local.distribution import square_wave
 from discreet.local.trust_models import shuffled_ranges, trust_ladder
 from discreet.ranges.domain import bins, dates, integers, ordered
 

@@ -37,7 +37,7 @@ RANDOMIZER_KINDS: dict[str, str] = {
     "hybrid": "discreet.local.means.hybrid:hybrid",
     "local_laplace": "discreet.local.means.local_laplace:local_laplace",
     "several": "discreet.local.means.multidimensional:described",
-    "square_wave": "discreet.local.square_wave:square_wave",
+    "square_wave": "discreet.local.distribution:square_wave",
 }
 """The function that makes each randomizer of one value from ``epsilon`` and its parameters."""
 KINDS: dict[str, str] = {

@@ -24,7 +24,7 @@ from discreet.local.oracles.unary_encoding import (
     Unary,
 )
 from discreet.local.randomizer import Randomiser
-from discreet.local.square_wave import SquareWave
+from discreet.local.distribution import SquareWave
 
 # Exactly these: what is derived from them may report differently.
 _RESPONSES = (RandomisedResponse,)

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.series._leakage import epsilon_of
-from discreet.audit.series.design import Saving
+from discreet.audit.series._design import Saving
 from discreet.audit.series.exchangeable import Alike
-from discreet.audit.series.report import Report
+from discreet.audit.series._report import Report
 from discreet.audit.series.worst_case import Stressed
 from discreet.ledger.ledger import plain
 from discreet.report import html_page as document

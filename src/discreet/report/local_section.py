@@ -22,7 +22,7 @@ from discreet.local.randomizer import Randomiser
 from discreet.local.ranges._consistency import GridEstimate
 from discreet.local.ranges.adaptive import Adaptive
 from discreet.local.ranges.release import LocalRanges
-from discreet.local.square_wave import Bootstrap, Distribution
+from discreet.local.distribution import Bootstrap, Distribution
 from discreet.noise.distribution import Floats
 from discreet.ranges.domain import Domain
 from discreet.ranges.release import Polished

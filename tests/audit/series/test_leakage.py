@@ -97,7 +97,7 @@ def test_fast_equals_brute_force(seed, known):
     fast = series.cells(model, releases=published, known=known, times=times).model
     for i, j in itertools.product(range(model.people), range(times)):
         secret = series.cell(i, time=j)
-        slow = np.linalg.norm(brute.factor(model, releases=published, secret=secret, known=known))
+        slow = np.linalg.norm(brute.brute_factor(model, releases=published, secret=secret, known=known))
         assert fast[i, j] == pytest.approx(slow, abs=1e-10, rel=1e-10)
 
 
@@ -127,7 +127,7 @@ def test_other_secrets_equal_brute_force(seed):
     for secret in [*rows, *(series.everyone(time=t) for t in range(times))]:
         for known in ("time", "none", "all"):
             found = series.leakage(model, releases=published, secret=secret, known=known)
-            factor = brute.factor(model, releases=published, secret=secret, known=known)
+            factor = brute.brute_factor(model, releases=published, secret=secret, known=known)
             corners = np.array(list(itertools.product((1, -1), repeat=factor.shape[1]))).T
             top = np.sqrt(((factor @ corners) ** 2).sum(axis=0).max())
             assert found.model == pytest.approx(top, rel=1e-9, abs=1e-9)

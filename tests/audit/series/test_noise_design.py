@@ -11,7 +11,7 @@ from discreet.accounting.conversion import gaussian_delta, gaussian_epsilon, gau
 from discreet.audit import series
 from discreet.audit.series import _leakage as brute
 from discreet.audit.series._barrier_method import Barrier, Stationary
-from discreet.audit.series.design import _groups
+from discreet.audit.series._design import _groups
 from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.noise.random_source import seeded
 from discreet_studies.private_inference import published_series as published

@@ -10,7 +10,7 @@ from scipy import stats
 import discreet
 from discreet.accounting.conversion import gaussian_epsilon
 from discreet.audit import series
-from discreet.audit.series.publish import _totals, _whitening
+from discreet.audit.series._publish import _totals, _whitening
 from discreet.audit.series.worst_case import variants
 from discreet.core.errors import BudgetExceeded, InvalidArgument, NotCertified, OutOfDomain
 from discreet.core.relation import Relation

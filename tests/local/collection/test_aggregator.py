@@ -254,6 +254,6 @@ def test_every_kind_has_a_factory_that_takes_epsilon():
 
 
 def test_the_bytes_of_every_kind_are_written_down():
-    page = Path(__file__).parents[2] / "docs" / "reference" / "wire-format.md"
+    page = Path(__file__).parents[3] / "docs" / "reference" / "wire-format.md"
     headings = [line for line in page.read_text("utf-8").splitlines() if line.startswith("### ")]
     assert set(re.findall(r"`([a-z_.]+)`", "\n".join(headings))) == catalogue.KINDS.keys()

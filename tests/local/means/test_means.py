@@ -21,7 +21,7 @@ from discreet.local.means.local_laplace import local_laplace
 from discreet.local.means.multidimensional import best_mean
 from discreet.local.means.piecewise import Piecewise, duchi, piecewise
 from discreet.local.registry import from_description
-from discreet.local.square_wave import square_wave
+from discreet.local.distribution import square_wave
 from discreet.noise.random_source import seeded
 from tests.counting_source import CountedBits
 from tests.distributions import frequency, mean_of

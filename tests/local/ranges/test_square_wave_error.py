@@ -8,7 +8,7 @@ import pytest
 from discreet.core.errors import InvalidArgument
 from discreet.local.collection.aggregator import Aggregate
 from discreet.local.ranges.square_wave_error import simulated_error, unbiased_variance
-from discreet.local.square_wave import square_wave
+from discreet.local.distribution import square_wave
 from discreet.noise.random_source import seeded
 
 RANGES = np.array([(a, b) for a, b in itertools.combinations_with_replacement(range(4), 2)])

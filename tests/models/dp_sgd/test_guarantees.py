@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from discreet.audit.attack import Finding, attack
+from discreet.audit._attack import Finding, attack
 from discreet.core.relation import Relation
 from discreet.mechanisms.additive import gaussian
 from discreet.models.dp_sgd import PrivateLogisticRegression, train

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import discreet
-from discreet.audit.attack import attack
+from discreet.audit._attack import attack
 from discreet.core.errors import (
     BudgetExceeded,
     InvalidArgument,

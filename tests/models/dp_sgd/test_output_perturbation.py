@@ -11,7 +11,7 @@ from discreet.core.errors import InvalidArgument, OutOfDomain, Unsupported
 from discreet.core.relation import Relation
 from discreet.models.dp_sgd.convergence import record_gradients
 from discreet.models.dp_sgd.losses import Huber, Logistic, Softmax, Squared
-from discreet.models.dp_sgd.output_perturbation import (
+from discreet.models.dp_sgd._output_perturbation import (
     constant_rate_limit,
     contraction,
     falling_rates,

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from discreet.audit.attack import attack
+from discreet.audit._attack import attack
 from discreet.models.dp_sgd._laplace_rates import GradientBound, marginal_epsilons, noise_scales
 from discreet_studies.private_inference.trajectory_cost import trajectory
 

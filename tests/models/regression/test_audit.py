@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from discreet.accounting.conversion import gaussian_delta, gaussian_epsilon, gaussian_mu
-from discreet.audit.attack import attack
+from discreet.audit._attack import attack
 from discreet.audit.exact import gaussian_lower_bound
 from discreet.core.errors import NotCertified
 from discreet.core.relation import Relation

@@ -9,7 +9,7 @@ import numpy as np
 from discreet.disclosure._disclosure_risk import histogram
 from discreet.disclosure._k_noise import Jittered, crowd, expected_crowd, k_noise, width_after
 from discreet.disclosure.generalization_hierarchy import together
-from discreet.disclosure.pram import Redrawn, k_pram, kept_with
+from discreet.disclosure._pram import Redrawn, k_pram, kept_with
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import seeded
 from discreet_studies.checks import Claims

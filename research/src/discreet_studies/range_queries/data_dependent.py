@@ -12,7 +12,7 @@ from discreet.local.ranges.adaptive import Adaptive, adaptive
 from discreet.local.ranges.hierarchical import tree
 from discreet.local.ranges.plan import optimal_tree
 from discreet.local.ranges.release import LocalRanges
-from discreet.local.square_wave import square_wave
+from discreet.local.distribution import square_wave
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import Bits, seeded
 from discreet_studies.checks import Claims

@@ -33,7 +33,7 @@ from discreet.local.ranges.adaptive import Partition
 from discreet.local.ranges.haar import Halves
 from discreet.local.ranges.hierarchical import Layered
 from discreet.local.ranges.hybrid_grid import LocalGrid
-from discreet.local.square_wave import SquareWave
+from discreet.local.distribution import SquareWave
 
 Law: TypeAlias = dict[bytes, float]
 """The probability of each report."""

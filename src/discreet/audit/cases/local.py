@@ -39,7 +39,7 @@ from discreet.local.ranges.adaptive import Partition
 from discreet.local.ranges.haar import haar
 from discreet.local.ranges.hierarchical import flat, tree
 from discreet.local.ranges.hybrid_grid import local_grid
-from discreet.local.square_wave import square_wave
+from discreet.local.distribution import square_wave
 from discreet.noise.random_source import seeded
 from discreet.ranges.domain import integers
 

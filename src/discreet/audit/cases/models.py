@@ -20,7 +20,7 @@ from discreet.models.dp_sgd import PrivateLogisticRegression
 from discreet.models.dp_sgd.laplace_gradient_descent import laplace_descent
 from discreet.models.dp_sgd.losses import Logistic
 from discreet.models.dp_sgd.noisy_gradient_descent import noisy_descent
-from discreet.models.dp_sgd.output_perturbation import output_perturbation
+from discreet.models.dp_sgd._output_perturbation import output_perturbation
 from discreet.models.pate.aggregators import Confident, LaplaceMax
 from discreet.models.pate.teacher_assignment import UNITS, Assignment
 from discreet.models.regression import PrivateLinearRegression

@@ -3,12 +3,12 @@
 from discreet.audit.series._leakage import cells, leakage
 from discreet.audit.series._private_fit import plan_fit, private_fit
 from discreet.audit.series._private_full_fit import private_full_fit
-from discreet.audit.series.design import design
+from discreet.audit.series._design import design
 from discreet.audit.series.exchangeable import Alike
-from discreet.audit.series.fit import fit
+from discreet.audit.series._fit import fit
 from discreet.audit.series.model import VAR
-from discreet.audit.series.publish import publish, smooth
-from discreet.audit.series.report import assess, report
+from discreet.audit.series._publish import publish, smooth
+from discreet.audit.series._report import assess, report
 from discreet.audit.series.threat_model import cell, everyone, releases, row
 from discreet.audit.series.worst_case import every_model, stress, window, worst
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.audit.series.exchangeable import Alike, solve
-from discreet.audit.series.fit import checked_panel
+from discreet.audit.series._fit import checked_panel
 from discreet.audit.series.model import VAR, Floats
 from discreet.core._rational import Number
 from discreet.core._validate import count, positive

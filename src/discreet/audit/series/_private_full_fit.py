@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.accounting.guarantee import Guarantee
 from discreet.audit.series._private_fit import grid_of, order_of, shape_of
-from discreet.audit.series.fit import checked_panel
+from discreet.audit.series._fit import checked_panel
 from discreet.audit.series.model import VAR, Floats
 from discreet.core._rational import Number
 from discreet.core.errors import InvalidArgument, NotCertified

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
 from discreet.audit.series._leakage import Cells, cells, epsilon_of, largest, noise_alone
-from discreet.audit.series.fit import Dynamics
+from discreet.audit.series._fit import Dynamics
 from discreet.audit.series.model import VAR, Floats, covariance
 from discreet.audit.series.threat_model import KNOWN, Known, Releases
 from discreet.core._validate import count, probability

@@ -14,7 +14,7 @@ from scipy.linalg import qr, solve_triangular
 
 from discreet.core._validate import count
 from discreet.core.errors import InvalidArgument
-from discreet.local.square_wave import SquareWave
+from discreet.local.distribution import SquareWave
 from discreet.noise.distribution import Floats, Ints
 from discreet.noise.random_source import Bits, source_of
 

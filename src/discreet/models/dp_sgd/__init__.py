@@ -15,7 +15,7 @@ from discreet.models.dp_sgd.estimators import (
 from discreet.models.dp_sgd.laplace_gradient_descent import LaplaceDescent, laplace_descent
 from discreet.models.dp_sgd.losses import Huber, Logistic, Objective, Softmax, Squared, faults
 from discreet.models.dp_sgd.noisy_gradient_descent import NoisyDescent, noisy_descent
-from discreet.models.dp_sgd.output_perturbation import OutputPerturbation, output_perturbation
+from discreet.models.dp_sgd._output_perturbation import OutputPerturbation, output_perturbation
 from discreet.models.dp_sgd.output_perturbation_logistic import PerturbedLogisticRegression
 from discreet.models.dp_sgd.personalized import PersonalLogisticRegression
 from discreet.models.dp_sgd.schedule_analysis import Analysis, analyse

@@ -24,7 +24,7 @@ from discreet.mechanisms.additive import Additive, laplace
 from discreet.mechanisms.mechanism import Certificate, Mechanism
 from discreet.models.dp_sgd._laplace_rates import PowerSchedule, best_laplace_scales
 from discreet.models.dp_sgd.losses import Floats, Objective
-from discreet.models.dp_sgd.output_perturbation import longest_gradient, read_records
+from discreet.models.dp_sgd._output_perturbation import longest_gradient, read_records
 from discreet.models.dp_sgd.schedule_analysis import undrawn_epsilons
 from discreet.models.dp_sgd.train import (
     FEATURE_BITS,

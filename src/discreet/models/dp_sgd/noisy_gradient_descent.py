@@ -18,7 +18,7 @@ from discreet.core.relation import Relation
 from discreet.mechanisms.additive import Additive, gaussian
 from discreet.mechanisms.mechanism import Certificate, Check, Mechanism
 from discreet.models.dp_sgd.losses import Floats, Objective
-from discreet.models.dp_sgd.output_perturbation import bounded, contraction, projected, read_records
+from discreet.models.dp_sgd._output_perturbation import bounded, contraction, projected, read_records
 from discreet.models.dp_sgd.train import (
     UNIT,
     data_gradient,

@@ -28,7 +28,7 @@ from discreet.models.dp_sgd._laplace_rates import PowerSchedule
 from discreet.models.dp_sgd.laplace_gradient_descent import LaplaceDescent, laplace_descent
 from discreet.models.dp_sgd.losses import Logistic, Objective, Softmax
 from discreet.models.dp_sgd.noisy_gradient_descent import NoisyDescent, noisy_descent
-from discreet.models.dp_sgd.output_perturbation import OutputPerturbation, output_perturbation
+from discreet.models.dp_sgd._output_perturbation import OutputPerturbation, output_perturbation
 from discreet.models.dp_sgd.train import usual_norm
 from discreet.noise.random_source import Bits
 

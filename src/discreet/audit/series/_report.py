@@ -14,9 +14,9 @@ from discreet.accounting.conversion import gaussian_mu
 from discreet.accounting.guarantee import Guarantee
 from discreet.audit.series._leakage import Cells, cells, epsilon_of
 from discreet.audit.series._private_fit import price
-from discreet.audit.series.design import Design, Shape, design
+from discreet.audit.series._design import Design, Shape, design
 from discreet.audit.series.exchangeable import Alike
-from discreet.audit.series.fit import Dynamics, checked_panel, fit
+from discreet.audit.series._fit import Dynamics, checked_panel, fit
 from discreet.audit.series.model import VAR, Floats
 from discreet.audit.series.threat_model import Known, Releases, releases
 from discreet.core._validate import count, finite, positive, probability

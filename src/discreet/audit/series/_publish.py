@@ -12,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 from discreet.accounting.guarantee import Guarantee
 from discreet.audit.series._leakage import covariances, largest
 from discreet.audit.series._private_fit import grid_of, shape_of
-from discreet.audit.series.fit import checked_panel
+from discreet.audit.series._fit import checked_panel
 from discreet.audit.series.model import VAR, Floats, numbers
 from discreet.audit.series.threat_model import Releases
 from discreet.core._rational import Number
